@@ -1,0 +1,33 @@
+# Everything here makes its own virtual environment first; it needs Python 3.11 or newer and nothing else.
+PYTHON ?= python3
+VENV := .venv
+RUN := $(VENV)/bin/python
+READY := $(VENV)/.ready
+
+.PHONY: reproduce test check bench format clean
+
+reproduce: $(READY)  ## the main job
+	$(RUN) examples/first_experiment.py
+
+test: $(READY)  ## all tests, doctests and the coverage gate
+	$(RUN) -m pytest
+
+check: $(READY)  ## style and types
+	$(VENV)/bin/ruff check .
+	$(VENV)/bin/ruff format --check .
+	$(VENV)/bin/mypy
+
+bench: $(READY)  ## speed, measured side by side
+	$(RUN) benchmarks/ask_tell.py
+
+format: $(READY)  ## tidy the source
+	$(VENV)/bin/ruff check --fix .
+	$(VENV)/bin/ruff format .
+
+clean:  ## forget everything that was made
+	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage results
+
+$(READY): pyproject.toml
+	$(PYTHON) -m venv $(VENV)
+	$(RUN) -m pip install --quiet --editable '.[dev]'
+	touch $@

@@ -1,0 +1,47 @@
+"""Multi-fidelity multi-armed bandits: MF-UCB and everything around it."""
+
+from mfbandit.checks import ContractBroken, check_experiment, check_policy
+from mfbandit.concentration import Bounded, Concentration, SubGaussian
+from mfbandit.confidence import Bounds
+from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
+from mfbandit.experiment import Experiment, History
+from mfbandit.fidelities import Fidelities
+from mfbandit.policies import MFUCB, UCB, Policy
+from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
+from mfbandit.problems import misleading_problem, paper_problem
+from mfbandit.regret import pseudo_rewards, regret
+from mfbandit.stats import Play, Stats
+
+__version__ = "0.1.0.dev0"
+
+__all__ = [
+    "MFUCB",
+    "UCB",
+    "Bernoulli",
+    "Bounded",
+    "Bounds",
+    "CapitalExhausted",
+    "Concentration",
+    "Conflict",
+    "ContractBroken",
+    "Experiment",
+    "Fidelities",
+    "Gaussian",
+    "History",
+    "NoActiveArms",
+    "NoResults",
+    "Play",
+    "Policy",
+    "Problem",
+    "Replay",
+    "Stats",
+    "SubGaussian",
+    "UnknownPlay",
+    "__version__",
+    "check_experiment",
+    "check_policy",
+    "misleading_problem",
+    "paper_problem",
+    "pseudo_rewards",
+    "regret",
+]

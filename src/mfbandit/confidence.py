@@ -1,0 +1,216 @@
+"""Confidence bounds at every fidelity (eq. 3), in the one floating-point expression used everywhere.
+
+The order of operations is part of the contract: B = (X̄ + ζ_m) + u·b with u = sqrt(log t) and
+b = (σ·sqrt(2ρ)) / sqrt(T). Another order differs in the last bit, and exact ties (common with 0/1 rewards)
+would then break apart. ``math.log`` and not ``np.log``: the two differ at some integers.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.errors import NoResults
+from mfbandit.fidelities import Fidelities
+from mfbandit.stats import Stats
+
+SHOWN = 20  # arms in a printed table
+
+
+def widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""ψ_m⁻¹(ρ log t / T) for every fidelity and arm, in units of reward.
+
+    Args:
+        plays: T, the plays that narrow the width; shape (M, K).
+        t: one more than the number of all plays so far.
+        fidelities: the M fidelities.
+        rho: exploration parameter ρ > 0.
+
+    Returns:
+        Shape (M, K); infinite where T = 0.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1], concentration=SubGaussian(1.0))
+    >>> widths(np.array([[0, 1, 4]]), t=2, fidelities=fid, rho=2.0).round(3).tolist()
+    [[inf, 1.665, 0.833]]
+    """
+    if fidelities.scales is None:
+        return np.stack([_widths_by_psi(row, m, t, fidelities, rho) for m, row in enumerate(plays)])
+    u = math.sqrt(math.log(t))
+    with np.errstate(divide="ignore", invalid="ignore"):
+        width: FloatArray = u * (fidelities.scales * math.sqrt(2 * rho) / np.sqrt(plays))
+    if u == 0:  # at t = 1 nothing was played, and 0 times infinity must not become NaN
+        width[plays == 0] = np.inf
+    return width
+
+
+def _widths_by_psi(row: IntArray, m: int, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
+    # Many arms share a number of plays, and a psi in Python is slow: once for each distinct number.
+    distinct, where = np.unique(row, return_inverse=True)
+    return np.array([width(int(plays), m, t, fidelities, rho) for plays in distinct])[where]
+
+
+def width(plays: int, m: int, t: int, fidelities: Fidelities, rho: float) -> float:
+    """The same width for one arm at fidelity ``m``, to the last bit.
+
+    >>> from mfbandit.concentration import Bounded
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded())
+    >>> width(4, 0, t=100, fidelities=fid, rho=2.0) == widths(np.array([[4], [4]]), 100, fid, 2.0)[0, 0]
+    np.True_
+    """
+    if plays == 0:
+        return math.inf
+    scales = fidelities.scales
+    if scales is None:
+        return fidelities.tails[m].psi_inv(rho * math.log(t) / plays)
+    return math.sqrt(math.log(t)) * (float(scales[m, 0]) * math.sqrt(2 * rho) / math.sqrt(plays))
+
+
+def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""B^(m)_k(t) = X̄ + ψ_m⁻¹(ρ log t / T) + ζ_m (eq. 3), an upper bound on μ^(M)_k from each fidelity.
+
+    A pending play counts in T and in t, not in X̄.
+
+    Returns:
+        Shape (M, K), in units of reward; infinite where there is no result, never NaN.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> upper_bounds(Stats.empty(2, 3), fid, rho=2.0).tolist()
+    [[inf, inf, inf], [inf, inf, inf]]
+    """
+    bounds = (stats.means + fidelities.bias_column) + widths(stats.plays, stats.time, fidelities, rho)
+    bounds[stats.counts == 0] = np.inf
+    return bounds
+
+
+def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""X̄ − ψ_m⁻¹(ρ log t / T) − ζ_m: a lower bound on μ^(M)_k from each fidelity, by results alone.
+
+    Returns:
+        Shape (M, K), in units of reward; −∞ where there is no result, never NaN.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> lower_bounds(Stats.empty(2, 1), fid, rho=2.0).tolist()
+    [[-inf], [-inf]]
+    """
+    t = 1 + int(stats.counts.sum())
+    bounds = (stats.means - fidelities.bias_column) - widths(stats.counts, t, fidelities, rho)
+    bounds[stats.counts == 0] = -np.inf
+    return bounds
+
+
+def safest(lower: FloatArray, stats: Stats) -> int:
+    """The active arm with the largest lower bound, the lowest number among ties.
+
+    Args:
+        lower: shape (K,); −∞ for arms of which nothing is known.
+        stats: says which arms are active.
+
+    >>> safest(np.array([0.1, 0.7, 0.7]), Stats.empty(fidelities=1, arms=3))
+    1
+    """
+    ranked = np.where(stats.active, lower, -np.inf)
+    arm = int(ranked.argmax())
+    if ranked[arm] == -np.inf:
+        raise NoResults("there is no arm to recommend yet: no active arm has a result that this policy uses")
+    return arm
+
+
+def most_promising(index: FloatArray, stats: Stats) -> int:
+    """The arm to ask for: the largest index, the lowest number among ties, with plays pending or not.
+
+    Untouched arms come first, by number; then arms with a result, by index; then arms with only pending
+    plays, those with the fewest first. One slow first play so never draws all the workers.
+
+    Args:
+        index: shape (K,); infinite for arms without a result.
+        stats: what is known and pending.
+
+    >>> stats = Stats.empty(fidelities=1, arms=2)
+    >>> stats.pending[0, 0] = 1
+    >>> most_promising(np.array([np.inf, np.inf]), stats)
+    1
+    """
+    ranked = np.where(stats.active, index, -np.inf)
+    arm = int(ranked.argmax())
+    if math.isfinite(ranked[arm]):
+        return arm
+    return _without_result(ranked, stats)
+
+
+def _without_result(ranked: FloatArray, stats: Stats) -> int:
+    pending = stats.pending.sum(axis=0)
+    untouched = np.isposinf(ranked) & (pending == 0)
+    if untouched.any():
+        return int(untouched.argmax())
+    with_result = np.where(np.isposinf(ranked), -np.inf, ranked)
+    if np.isfinite(with_result).any():
+        return int(with_result.argmax())
+    return int(np.where(stats.active, pending, np.iinfo(np.int64).max).argmin())
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What the results say of every arm at every fidelity; arrays of shape (M, K), in units of reward.
+
+    Args:
+        labels: the arms' names; K of them.
+        plays: T^(m)_k, the number of results.
+        means: X̄, NaN without a result.
+        widths: ψ_m⁻¹(ρ log t / T), infinite without a result.
+        lower: X̄ − width − ζ_m, −∞ without a result.
+        upper: X̄ + width + ζ_m, infinite without a result.
+
+    Printed, it is a table of the arms with the largest tightest bound.
+    """
+
+    labels: Sequence[str]
+    plays: IntArray
+    means: FloatArray
+    widths: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def __str__(self) -> str:
+        order = np.argsort(-self.upper.min(axis=0), kind="stable")
+        # Arms without any result come last: nothing is known of them.
+        order = sorted(order.tolist(), key=lambda k: not self.plays[:, k].any())
+        shown = order[:SHOWN]
+        wide = max(3, *(len(self.labels[k]) for k in shown))
+        lines = [f"{'arm':<{wide}}  fidelity  plays    mean   width   lower   upper"]
+        lines += [self._line(m, k, wide) for k in shown for m in range(len(self.plays))]
+        if len(order) > SHOWN:
+            lines.append(f"... and {len(order) - SHOWN} more arms")
+        return "\n".join(lines)
+
+    def _line(self, m: int, k: int, wide: int) -> str:
+        values = (self.means[m, k], self.widths[m, k], self.lower[m, k], self.upper[m, k])
+        numbers = "".join(f"{value:8.4f}" if math.isfinite(value) else f"{'-':>8}" for value in values)
+        return f"{self.labels[k]:<{wide}}  {m:>8}  {self.plays[m, k]:>5}{numbers}"
+
+
+def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Sequence[str]) -> Bounds:
+    """All that :class:`Bounds` holds, by results alone: pending plays narrow nothing here.
+
+    Where biases are not known, only the highest fidelity bounds anything.
+
+    >>> from mfbandit.concentration import Bounded
+    >>> fid = Fidelities(costs=[1, 10], concentration=Bounded())
+    >>> bounds_table(Stats.empty(2, 1), fid, 2.0, ["a"]).upper.tolist()
+    [[inf], [inf]]
+    """
+    told = stats.told
+    width = widths(told.counts, told.time, fidelities, rho)
+    bias = (
+        np.array([[math.inf]] * (len(fidelities) - 1) + [[0.0]])
+        if fidelities.biases is None
+        else fidelities.bias_column
+    )
+    seen = told.counts > 0
+    lower = np.where(seen, told.means - bias - width, -np.inf)
+    upper = np.where(seen, told.means + bias + width, np.inf)
+    return Bounds(labels, told.counts.copy(), told.means, width, lower, upper)

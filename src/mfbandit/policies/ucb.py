@@ -1,0 +1,60 @@
+"""UCB: upper confidence bounds at the highest fidelity alone."""
+
+import math
+from dataclasses import dataclass
+
+from mfbandit.arrays import FloatArray
+from mfbandit.confidence import lower_bounds, most_promising, safest, upper_bounds
+from mfbandit.fidelities import Fidelities
+from mfbandit.stats import Stats
+
+
+@dataclass(frozen=True)
+class UCB:
+    r"""Play the arm with the largest B^(M)_k(t), always at fidelity M.
+
+    B^(M)_k(t) = X̄ + ψ_M⁻¹(ρ log t / T^(M)_k): eq. 3 on one fidelity. It needs no biases, and what was
+    learned at lower fidelities does not move it.
+
+    Args:
+        rho: exploration parameter ρ > 0; the paper's simulations use 2.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> stats = Stats.empty(fidelities=2, arms=3)
+    >>> UCB(rho=2).choose(stats, fid)
+    (0, 1)
+
+    Reference:
+        Auer, Using Confidence Bounds for Exploitation-Exploration Trade-offs, JMLR 2003.
+    """
+
+    rho: float = 2.0
+
+    def __post_init__(self) -> None:
+        check_rho(self.rho)
+
+    def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
+        """The arm with the largest index, at the highest fidelity."""
+        arm = most_promising(self.index(stats, fidelities), stats.top)
+        return arm, len(fidelities) - 1
+
+    def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
+        """B^(M)_k(t), shape (K,), in units of reward."""
+        bounds: FloatArray = upper_bounds(stats.top, fidelities.top, self.rho)[0]
+        return bounds
+
+    def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
+        """The active arm with the highest lower bound X̄ − ψ_M⁻¹(ρ log t / T) at the highest fidelity."""
+        return safest(lower_bounds(stats.top, fidelities.top, self.rho)[0], stats)
+
+
+def check_rho(rho: float) -> None:
+    """Refuse an exploration parameter that is not positive and finite.
+
+    >>> check_rho(0.0)
+    Traceback (most recent call last):
+    ValueError: rho must be positive and finite, got 0.0
+    """
+    if not (math.isfinite(rho) and rho > 0):
+        raise ValueError(f"rho must be positive and finite, got {rho}")

@@ -1,0 +1,249 @@
+"""The hidden truth of a simulation: every arm's mean at every fidelity, and how rewards are drawn."""
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.fidelities import Fidelities
+
+ROUNDING = 1e-9  # means come from sums and differences: let them miss their bounds by this much
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal rewards around the mean.
+
+    Args:
+        sigma: standard deviation, in units of reward; one for all fidelities or one each.
+
+    >>> Gaussian(0.2).sigmas(3).tolist()
+    [0.2, 0.2, 0.2]
+    """
+
+    sigma: float | Sequence[float]
+
+    def __post_init__(self) -> None:
+        sigma = np.asarray(self.sigma, dtype=np.float64)
+        if sigma.ndim > 1 or sigma.size == 0 or not (np.isfinite(sigma) & (sigma >= 0)).all():
+            raise ValueError(f"sigma must be finite and not negative, got {self.sigma}")
+        object.__setattr__(self, "sigma", float(sigma) if sigma.ndim == 0 else tuple(sigma.tolist()))
+
+    def sigmas(self, fidelities: int) -> FloatArray:
+        """The standard deviation at each fidelity, shape (M,).
+
+        >>> Gaussian([0.3, 0.1]).sigmas(2).tolist()
+        [0.3, 0.1]
+        """
+        sigma = np.asarray(self.sigma, dtype=np.float64)
+        if sigma.ndim == 1 and len(sigma) != fidelities:
+            raise ValueError(
+                f"sigma must be one for all or one for each of the {fidelities} fidelities, got {self.sigma}"
+            )
+        return np.broadcast_to(sigma, (fidelities,))
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Rewards 0 and 1, the mean being the chance of a 1.
+
+    >>> Bernoulli()
+    Bernoulli()
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Rewards taken from a table of past results.
+
+    Args:
+        samples: ``samples[m][k]`` are the recorded rewards of arm k at fidelity m, at least one each.
+        replace: True draws from them at random, again and again; False gives each once, in the recorded
+            order, and a play beyond the last one is an error.
+
+    >>> past = Replay([[[0.1, 0.3], [0.5]], [[0.2, 0.2], [0.6, 0.8]]])
+    >>> past.means.round(3).tolist()
+    [[0.2, 0.5], [0.2, 0.7]]
+    """
+
+    samples: Sequence[Sequence[ArrayLike]]
+    replace: bool = True
+
+    def __post_init__(self) -> None:
+        table = tuple(tuple(_recorded(cell, m, k) for k, cell in enumerate(row)) for m, row in enumerate(self.samples))
+        if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
+            raise ValueError(
+                "samples must have a row for each fidelity and, in each row, a list for each arm, "
+                f"got rows of {[len(row) for row in table]} arms"
+            )
+        object.__setattr__(self, "samples", table)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """The average of each list, shape (M, K): the truth of a problem made of them."""
+        return np.array([[np.mean(cell) for cell in row] for row in self.samples])
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """How many rewards are recorded, shape (M, K)."""
+        return np.array([[len(np.asarray(cell)) for cell in row] for row in self.samples], dtype=np.int64)
+
+
+Rewards: TypeAlias = Gaussian | Bernoulli | Replay
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""A bandit whose truth is known, to simulate on. A learner never sees it, only its ``fidelities``.
+
+    Args:
+        means: μ^(m)_k, in units of reward; shape (M, K).
+        fidelities: what the learner knows; its biases must bound the means unless ``misspecified``.
+        rewards: how a reward with a given mean is drawn.
+        misspecified: allow means that break the bias bounds, to study what happens then.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> problem = Problem([[0.5, 0.4], [0.4, 0.6]], fid, Gaussian(0.1))
+    >>> problem.best_mean, problem.optimal.tolist(), problem.gaps.round(3).tolist()
+    (0.6, [1], [0.2, 0.0])
+    >>> round(problem.draw(arm=1, fidelity=0, rng=np.random.default_rng(0)), 4)
+    0.4126
+    """
+
+    means: FloatArray
+    fidelities: Fidelities
+    rewards: Rewards
+    misspecified: bool = False
+
+    def __init__(
+        self, means: ArrayLike, fidelities: Fidelities, rewards: Rewards, *, misspecified: bool = False
+    ) -> None:
+        table = np.array(means, dtype=np.float64)
+        table.flags.writeable = False
+        for field, value in zip(
+            ("means", "fidelities", "rewards", "misspecified"),
+            (table, fidelities, rewards, misspecified),
+            strict=True,
+        ):
+            object.__setattr__(self, field, value)
+        _check_shape(table, fidelities)
+        _check_rewards(table, rewards)
+        if not misspecified:
+            _check_biases(table, fidelities)
+
+    @property
+    def arms(self) -> int:
+        """K, the number of arms."""
+        return int(self.means.shape[1])
+
+    @cached_property
+    def best_mean(self) -> float:
+        """μ* = max_k μ^(M)_k."""
+        return float(self.means[-1].max())
+
+    @cached_property
+    def optimal(self) -> IntArray:
+        """The arms whose mean at the highest fidelity is μ*; shape (number of them,)."""
+        return np.flatnonzero(self.means[-1] == self.best_mean)
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """μ* − μ^(M)_k: what is lost per unit of capital spent on each arm; shape (K,)."""
+        return self.best_mean - self.means[-1]
+
+    def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int = 0) -> float:
+        """One reward of ``arm`` at ``fidelity``.
+
+        Args:
+            arm: index of the arm.
+            fidelity: index of the fidelity.
+            rng: where chance comes from: one draw of it a reward (none for a table replayed in order).
+            earlier: how often this arm was played at this fidelity before, for a table replayed in order.
+
+        >>> from mfbandit.concentration import Bounded
+        >>> fid = Fidelities(costs=[1], concentration=Bounded())
+        >>> past = Replay([[[0.25, 0.5], [1.0]]], replace=False)
+        >>> Problem(past.means, fid, past).draw(0, 0, np.random.default_rng(0), earlier=1)
+        0.5
+        """
+        mean = float(self.means[fidelity, arm])
+        match self.rewards:
+            case Gaussian():
+                return mean + float(self._sigmas[fidelity]) * float(rng.standard_normal())
+            case Bernoulli():
+                return 1.0 if rng.random() < mean else 0.0
+            case Replay() as table:
+                return _replayed(table, arm, fidelity, rng, earlier)
+
+    @cached_property
+    def _sigmas(self) -> FloatArray:
+        return self.rewards.sigmas(len(self.fidelities)) if isinstance(self.rewards, Gaussian) else np.zeros(0)
+
+
+def _replayed(table: Replay, arm: int, fidelity: int, rng: np.random.Generator, earlier: int) -> float:
+    cell = np.asarray(table.samples[fidelity][arm])
+    if table.replace:
+        return float(cell[int(rng.random() * len(cell))])
+    if earlier >= len(cell):
+        raise RuntimeError(ran_dry(arm, fidelity, len(cell)))
+    return float(cell[earlier])
+
+
+def ran_dry(arm: int, fidelity: int, recorded: int) -> str:
+    """The sentence for a table that has no reward left.
+
+    >>> ran_dry(arm=3, fidelity=0, recorded=25)[:58]
+    'the Replay table ran dry: arm 3 has 25 recorded rewards at'
+    """
+    return (
+        f"the Replay table ran dry: arm {arm} has {recorded} recorded rewards at fidelity {fidelity} and one "
+        "more was asked for; use Replay(samples, replace=True), record more, or spend less capital"
+    )
+
+
+def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
+    rewards = np.array(cell, dtype=np.float64)
+    if rewards.ndim != 1 or rewards.size == 0 or not np.isfinite(rewards).all():
+        raise ValueError(
+            f"samples of arm {k} at fidelity {m} must be a list of at least one finite number, got {cell!r}"
+        )
+    return rewards
+
+
+def _check_shape(means: FloatArray, fidelities: Fidelities) -> None:
+    if means.ndim != 2 or means.shape[0] != len(fidelities):  # noqa: PLR2004 - a table has two axes
+        raise ValueError(f"means must have shape (M, K) with M = {len(fidelities)} fidelities, got {means.shape}")
+    if means.shape[1] == 0:
+        raise ValueError(f"means must have at least one arm, got shape {means.shape}")
+    if not np.isfinite(means).all():
+        m, k = np.argwhere(~np.isfinite(means))[0]
+        raise ValueError(f"means must be finite, got {means[m, k]} for arm {k} at fidelity {m}")
+
+
+def _check_rewards(means: FloatArray, rewards: Rewards) -> None:
+    if isinstance(rewards, Gaussian):
+        rewards.sigmas(len(means))
+    elif isinstance(rewards, Bernoulli) and not ((means >= 0) & (means <= 1)).all():
+        m, k = np.argwhere(~((means >= 0) & (means <= 1)))[0]
+        raise ValueError(f"Bernoulli means must lie in [0, 1], got {means[m, k]} for arm {k} at fidelity {m}")
+    elif isinstance(rewards, Replay) and rewards.means.shape != means.shape:
+        raise ValueError(f"samples must match means of shape {means.shape}, got a table of shape {rewards.means.shape}")
+
+
+def _check_biases(means: FloatArray, fidelities: Fidelities) -> None:
+    if fidelities.biases is None:
+        return
+    bias = np.abs(means[-1] - means)
+    broken = bias > fidelities.bias_column + ROUNDING
+    if broken.any():
+        m, k = (int(i) for i in np.argwhere(broken)[0])
+        raise ValueError(
+            f"means must lie within their biases of the highest fidelity's: arm {k} at fidelity {m} has mean "
+            f"{means[m, k]:.6g}, {bias[m, k]:.6g} from {means[-1, k]:.6g}, and its bias is "
+            f"{fidelities.known_biases[m]:.6g} (misspecified=True allows it)"
+        )
