@@ -36,13 +36,19 @@ def widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> Float
     >>> widths(np.array([[0, 1, 4]]), t=2, fidelities=fid, rho=2.0).round(3).tolist()
     [[inf, 1.665, 0.833]]
     """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _widths(plays, t, fidelities, rho)
+
+
+def _widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
     if fidelities.scales is None:
         return np.stack([_widths_by_psi(row, m, t, fidelities, rho) for m, row in enumerate(plays)])
     u = math.sqrt(math.log(t))
-    with np.errstate(divide="ignore", invalid="ignore"):
-        width: FloatArray = u * (fidelities.scales * math.sqrt(2 * rho) / np.sqrt(plays))
-    if u == 0:  # at t = 1 nothing was played, and 0 times infinity must not become NaN
-        width[plays == 0] = np.inf
+    if u == 0:  # at t = 1, where 0 times infinity must not become NaN
+        return np.where(plays == 0, np.inf, 0.0)
+    width: FloatArray = np.sqrt(plays)
+    np.divide(fidelities.scales * math.sqrt(2 * rho), width, out=width)
+    width *= u
     return width
 
 
@@ -81,8 +87,11 @@ def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     >>> upper_bounds(Stats.empty(2, 3), fid, rho=2.0).tolist()
     [[inf, inf, inf], [inf, inf, inf]]
     """
-    bounds = (stats.means + fidelities.bias_column) + widths(stats.plays, stats.time, fidelities, rho)
-    bounds[stats.counts == 0] = np.inf
+    with np.errstate(divide="ignore", invalid="ignore"):  # entered once: it costs as much as an array operation
+        bounds = stats.sums / stats.counts
+        bounds += fidelities.bias_column
+        bounds += _widths(stats.plays, stats.time, fidelities, rho)
+    np.putmask(bounds, stats.counts == 0, np.inf)
     return bounds
 
 
@@ -99,7 +108,7 @@ def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     """
     t = 1 + int(stats.counts.sum())
     bounds = (stats.means - fidelities.bias_column) - widths(stats.counts, t, fidelities, rho)
-    bounds[stats.counts == 0] = -np.inf
+    np.putmask(bounds, stats.counts == 0, -np.inf)
     return bounds
 
 
@@ -135,21 +144,17 @@ def most_promising(index: FloatArray, stats: Stats) -> int:
     >>> most_promising(np.array([np.inf, np.inf]), stats)
     1
     """
-    ranked = np.where(stats.active, index, -np.inf)
-    arm = int(ranked.argmax())
-    if math.isfinite(ranked[arm]):
+    arm = int(index.argmax())
+    if stats.active[arm] and index[arm] != math.inf:  # the usual case: all arms have a result
         return arm
-    return _without_result(ranked, stats)
-
-
-def _without_result(ranked: FloatArray, stats: Stats) -> int:
     pending = stats.pending.sum(axis=0)
-    untouched = np.isposinf(ranked) & (pending == 0)
+    no_result = np.isposinf(index)
+    untouched = stats.active & no_result & (pending == 0)
     if untouched.any():
         return int(untouched.argmax())
-    with_result = np.where(np.isposinf(ranked), -np.inf, ranked)
-    if np.isfinite(with_result).any():
-        return int(with_result.argmax())
+    with_result = stats.active & ~no_result
+    if with_result.any():
+        return int(np.where(with_result, index, -np.inf).argmax())
     return int(np.where(stats.active, pending, np.iinfo(np.int64).max).argmin())
 
 
@@ -176,9 +181,9 @@ class Bounds:
     upper: FloatArray
 
     def __str__(self) -> str:
-        order = np.argsort(-self.upper.min(axis=0), kind="stable")
         # Arms without any result come last: nothing is known of them.
-        order = sorted(order.tolist(), key=lambda k: not self.plays[:, k].any())
+        tightest = np.where(self.plays.any(axis=0), self.upper.min(axis=0), -np.inf)
+        order = np.argsort(-tightest, kind="stable").tolist()
         shown = order[:SHOWN]
         wide = max(3, *(len(self.labels[k]) for k in shown))
         lines = [f"{'arm':<{wide}}  fidelity  plays    mean   width   lower   upper"]

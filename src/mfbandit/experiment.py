@@ -400,7 +400,7 @@ class Experiment:
 
     def _choose(self) -> tuple[int, int]:
         stats = self._ledger.stats
-        if not stats.active.any():
+        if len(self._ledger.retired | self._ledger.aside) == len(self._ledger.labels):
             raise NoActiveArms(
                 f"no arm can be asked for: {len(self._ledger.retired)} retired, {len(self._ledger.aside)} set aside "
                 f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"

@@ -43,7 +43,8 @@ class Ledger:
     @property
     def stats(self) -> Stats:
         """What was learned so far: read-only, and current until the next event."""
-        return self._stats.read_only()
+        shown = self._shown
+        return Stats(shown.counts, shown.sums, shown.squares, shown.pending, shown.active)
 
     @property
     def spent(self) -> float:
@@ -143,6 +144,7 @@ class Ledger:
         self.labels.extend(labels)
         self.failures.extend([0] * len(labels))
         self._stats = self._stats.with_arms(len(labels))
+        self._shown = self._stats.read_only()
 
 
 def _below(index: int, limit: int) -> bool:

@@ -85,7 +85,7 @@ class Replay:
     @cached_property
     def means(self) -> FloatArray:
         """The average of each list, shape (M, K): the truth of a problem made of them."""
-        return np.array([[np.mean(cell) for cell in row] for row in self.samples])
+        return np.array([[np.asarray(cell, dtype=np.float64).mean() for cell in row] for row in self.samples])
 
     @cached_property
     def lengths(self) -> IntArray:
@@ -154,7 +154,8 @@ class Problem:
     @cached_property
     def gaps(self) -> FloatArray:
         """μ* − μ^(M)_k: what is lost per unit of capital spent on each arm; shape (K,)."""
-        return self.best_mean - self.means[-1]
+        gaps: FloatArray = self.best_mean - self.means[-1]
+        return gaps
 
     def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int = 0) -> float:
         """One reward of ``arm`` at ``fidelity``.

@@ -23,7 +23,8 @@ def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Proble
     ======  =========  ====  ==  ========================  =====================  ======================
 
     Low-fidelity means are uniform within ±ζ_m of the truth. On the Gaussian problems the optimal arm's are
-    μ* − ζ_m·U(½, 1), below those of suboptimal arms; on the Bernoulli ones they are clipped to [0, 1].
+    μ* − ζ_m·U(½, 1), kept below the best-looking suboptimal arm's (where problem 2's best arm is more than 2ζ_m
+    ahead of all others no mean within its bound is, and it gets μ* − ζ_m). Bernoulli ones are clipped to [0, 1].
     (The paper's list writes M for K, and gives the Bernoulli problems a Gaussian deviation: slips.)
 
     Args:
@@ -82,9 +83,17 @@ def _gaussian(
     fidelities = Fidelities(costs, biases, SubGaussian(sigma))
     means = _around(truth, fidelities, rng)
     best = int(truth.argmax())
-    low = fidelities.bias_column[:-1, 0]
-    means[:-1, best] = truth[best] - low * rng.uniform(0.5, 1, len(low))
+    means[:-1, best] = _disguised(means, best, fidelities, rng)
     return Problem(means, fidelities, Gaussian(sigma))
+
+
+def _disguised(means: FloatArray, best: int, fidelities: Fidelities, rng: np.random.Generator) -> FloatArray:
+    """Low means for the optimal arm, below the best-looking other arm's as far as the bias bound allows; (M − 1,)."""
+    truth, bias = means[-1, best], fidelities.bias_column[:-1, 0]
+    others = np.delete(means[:-1], best, axis=1).max(axis=1)
+    floor = truth - bias
+    low: FloatArray = rng.uniform(floor, np.clip(others, floor, truth - bias / 2))
+    return low
 
 
 def _bernoulli(
