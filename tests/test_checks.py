@@ -137,6 +137,21 @@ class Stubborn(Faulty):
         pass
 
 
+class FirstComeFirstServed(Faulty):
+    """Credits a result to the oldest play that is pending at the same cost."""
+
+    def tell(self, play, reward, cost=None):
+        same = [other for other in self.pending if other.cost == play.cost]
+        super().tell(same[0] if play in same else play, reward, cost)
+
+
+class Forgetful(Faulty):
+    """Leaves pending plays out of account."""
+
+    def _choose(self):
+        return self.policy.choose(self.stats.told, self.fidelities)
+
+
 def test_the_faultless_one_passes():
     check_experiment(Faulty)
 
@@ -154,8 +169,10 @@ def test_the_faultless_one_passes():
         (Flat, "a cost must not be negative"),
         (Poor, "capital must pay for one play"),
         (Keen, "best must raise NoResults"),
-        (Loyal, "a retired arm must not be recommended"),
+        (Loyal, "a retired arm must not be recommended|best must be 1, got 0"),
         (Empty, "the last arm must not be retired"),
+        (FirstComeFirstServed, "with plays pending, play .* of the policy must be"),
+        (Forgetful, "with plays pending, play .* of the policy must be"),
         (Stubborn, "an arm that was set aside must come back when restored"),
     ],
 )

@@ -50,6 +50,25 @@ def test_bounds_by_hand():
     assert lower_bounds(seen, FID, rho=2)[:, 0] == pytest.approx([0.1 - 0.3 * u, 0.9 - 0.6 * u])
 
 
+def test_the_order_of_operations_is_part_of_the_contract():
+    # (X̄ + ζ) + u·((σ·sqrt(2ρ))/sqrt(T)), to the last bit, for hundreds of sums and counts; other orders differ.
+    counts, sums = (grid.ravel() for grid in np.meshgrid(np.arange(1, 40), np.arange(0, 40), indexing="ij"))
+    top = np.ones_like(counts)
+    seen = stats([counts, top], [sums, top])
+    u = math.sqrt(math.log(seen.time))
+    slopes = [0.3 * math.sqrt(2 * 2.0) / math.sqrt(n) for n in counts.tolist()]
+    by_hand = [(s / n + 0.2) + u * b for s, n, b in zip(sums.tolist(), counts.tolist(), slopes, strict=True)]
+    other_order = [(s / n + u * b) + 0.2 for s, n, b in zip(sums.tolist(), counts.tolist(), slopes, strict=True)]
+    assert upper_bounds(seen, FID, rho=2.0)[0].tolist() == by_hand
+    assert by_hand != other_order
+
+
+@pytest.mark.parametrize("t", [9170, 19143, 94869])
+def test_logarithms_are_those_of_the_math_module(t):
+    # At such t np.log may differ from math.log in the last bit.
+    assert widths(np.array([[1], [1]]), t, FID, 2.0)[0, 0] == math.sqrt(math.log(t)) * (0.3 * math.sqrt(4.0) / 1.0)
+
+
 def test_pending_plays_narrow_the_upper_bound_and_leave_the_lower_one():
     seen = stats([[4], [1]], [[1.2], [0.9]], pending=[[5], [0]])
     u = math.sqrt(math.log(11))
@@ -81,6 +100,10 @@ class TestMostPromising:
         seen = stats([[0, 0, 0]], [[0, 0, 0]], pending=[[2, 1, 1]])
         assert most_promising(np.full(3, math.inf), seen) == 1
 
+    def test_pending_plays_of_all_fidelities_count(self):
+        seen = stats([[0, 0], [0, 0]], [[0, 0], [0, 0]], pending=[[1, 0], [0, 2]])
+        assert most_promising(np.full(2, math.inf), seen) == 0
+
     def test_never_an_inactive_one(self):
         for active, arm in ([False, True, True], 1), ([False, False, True], 2):
             seen = stats([[0, 0, 0]], [[0, 0, 0]], pending=[[0, 3, 4]], active=active)
@@ -96,6 +119,15 @@ def test_table_without_biases_bounds_by_the_top_fidelity_alone():
     table = bounds_table(stats([[4], [4]], [[2], [2]]), Fidelities([1, 2], concentration=Bounded()), 2.0, ["a"])
     assert table.upper[0, 0] == math.inf
     assert math.isfinite(table.upper[1, 0])
+
+
+def test_printed_columns_never_run_together():
+    seen = stats([[1, 1]], [[-123456.0, 98765.0]])
+    text = str(bounds_table(seen, Fidelities([1], concentration=Bounded(), names=["true"]), 2.0, ["a", "b"]))
+    assert [line.split()[:4] for line in text.splitlines()[1:]] == [
+        ["b", "true", "1", "98765.0000"],
+        ["a", "true", "1", "-123456.0000"],
+    ]
 
 
 def test_printed_table_shows_the_leading_arms():

@@ -23,6 +23,7 @@ from mfbandit import (
     check_experiment,
 )
 from mfbandit.events import ArmRestored, ArmSetAside
+from tests.oracle import next_by_hand
 from tests.strategies import problems
 from tests.test_confidence import SubExponential
 
@@ -177,7 +178,7 @@ class TestResume:
         experiment = make(policy=Mine(), fidelities=fid)
         experiment.tell(experiment.ask(), 0.5)
         text = experiment.to_json()
-        with pytest.raises(ValueError, match="got 'Mine'; one of your own has to be passed in"):
+        with pytest.raises(ValueError, match="one of your own has to be passed in"):
             Experiment.from_json(text)
         again = Experiment.from_json(text, policy=Mine(), fidelities=fid)
         assert again.ask().arm == 1
@@ -198,6 +199,37 @@ class TestResume:
         record = json.loads(make().to_json()) | {"format": 99}
         with pytest.raises(ValueError, match="must have format 1, got 99"):
             Experiment.from_json(json.dumps(record))
+
+    @pytest.mark.parametrize(
+        ("key", "value", "message"),
+        [
+            ("log", None, "must have a list as log, got None"),
+            ("log", ["x"], "event must be one of .* got 'x'"),
+            ("log", [{"event": [1]}], "event must be one of"),
+            ("log", [{"event": "Asked", "play": 0.0, "arm": 0, "fidelity": 0}], "does not fit together"),
+            ("log", [{"event": "ArmRestored", "arm": 0}], "does not fit together"),
+            ("policy", "MFUCB", "must have a dict as policy"),
+            ("policy", {"name": "MFUCB", "rho": "2"}, "rho must be a number, got '2'"),
+            ("fidelities", {}, "fidelities must have costs"),
+            ("capital", "50", "capital must be a number, got '50'"),
+            ("id", 7, "must have a str as id, got 7"),
+            ("arms", 3, "must have a list as arms"),
+        ],
+    )
+    def test_damaged(self, key, value, message):
+        record = json.loads(make().to_json()) | {key: value}
+        with pytest.raises(ValueError, match=message):
+            Experiment.from_json(json.dumps(record))
+
+    def test_other_fidelities_than_were_saved(self):
+        with pytest.raises(ValueError, match=r"fidelities must have the saved costs, got \[2.0, 20.0\]"):
+            Experiment.from_json(make().to_json(), fidelities=Fidelities([2, 20], [0.2, 0], SubGaussian(1)))
+
+    def test_numpy_numbers_can_be_saved(self):
+        numbers, names = [np.float64(1), np.float64(2)], np.array(["a", "b"]).tolist()
+        fid = Fidelities(numbers, np.array([0.5, 0]).tolist(), SubGaussian(np.float64(1)), names)
+        experiment = make(policy=MFUCB(rho=np.float64(2)), fidelities=fid, capital=np.float64(9))
+        assert Experiment.from_json(experiment.to_json()).fidelities == fid
 
     def test_a_log_that_does_not_fit_together(self):
         record = json.loads(make().to_json())
@@ -294,11 +326,27 @@ class TestCapital:
         assert len(experiment.ask(10)) == 3
 
     @pytest.mark.parametrize(("policy", "cost"), [(MFUCB(), 1), (UCB(), 10)])
-    @pytest.mark.parametrize("capital", [0, 0.5, -3, math.nan, math.inf])
+    @pytest.mark.parametrize("capital", [0, 0.5, -3])
     def test_too_small_for_one_play(self, policy, cost, capital):
-        message = f"capital must be finite and pay for the first play, which costs {cost} with .*UCB, got {capital}"
+        message = f"capital must pay for the first play, which costs {cost} with .*UCB, got {capital}"
         with pytest.raises(ValueError, match=message):
             make(capital=capital, policy=policy)
+
+    @pytest.mark.parametrize(("capital", "rule"), [(math.nan, "finite"), (math.inf, "finite"), ("9", "a number")])
+    def test_must_be_a_number(self, capital, rule):
+        with pytest.raises(ValueError, match=f"capital must be {rule}, got"):
+            make(capital=capital)
+
+    def test_one_play_that_misses_it_by_rounding(self):
+        fid = Fidelities([0.1 * 3], concentration=Bounded())
+        assert make(capital=0.3, policy=UCB(), fidelities=fid).ask().cost == 0.1 * 3
+
+    def test_what_was_told_is_what_was_spent(self):
+        experiment = make(capital=5000, policy=UCB(), fidelities=Fidelities([1000], concentration=Bounded()))
+        experiment.tell(experiment.ask(), 0.5, cost=0.1)
+        assert experiment.spent == 0.1
+        experiment.ask()
+        assert experiment.reserved == 1000
 
     def test_a_failing_policy_says_so_at_creation(self):
         with pytest.raises(ValueError, match="biases are needed here"):
@@ -348,6 +396,13 @@ class TestArms:
             (lambda: make(arms=["a"]).retire_arm(0), "the last arm cannot be retired, got arm 0 ('a')"),
             (lambda: make(arms=3).retire_arm(3), "arm must lie in 0 to 2, got 3"),
             (lambda: make(arms=3).retire_arm(-1), "arm must lie in 0 to 2, got -1"),
+            (lambda: make(arms=3).retire_arm(1.7), "arm must be a whole number, got 1.7"),
+            (lambda: make(arms=3.0), "arms must be a whole number, got 3.0"),
+            (lambda: make(arms="abc"), "arms must be a whole number, got 'abc'"),
+            (lambda: make(policy=MFUCB), "policy must be an object with choose, index and recommend, got <class"),
+            (lambda: make(fidelities=[1, 10]), "fidelities must be a Fidelities, got [1, 10]"),
+            (lambda: make().ask(2.5), "n must be a whole number, got 2.5"),
+            (lambda: make().bounds(rho=-1), "rho must be positive and finite, got -1"),
             (lambda: make(arms=3).retire_arm("x"), "arm must be the name of an arm, got 'x'"),
             (lambda: make(arms=3).restore_arm(0), "only an arm that was set aside can be restored, got arm 0"),
         ],
@@ -377,6 +432,24 @@ class TestBadResults:
                 verb()
         assert experiment.spent == 0
 
+    @pytest.mark.parametrize("reward", ["0.5", None, 10**400, 1e200, [1]])
+    def test_rewards_must_be_numbers_whose_squares_are_finite(self, reward):
+        experiment = make()
+        play = experiment.ask()
+        with pytest.raises(ValueError, match=r"reward must be (a number|at most 1e\+150 in size), got"):
+            experiment.tell(play, reward)
+        assert experiment.pending == (play,)
+
+    def test_a_play_that_a_copy_asked_for(self):
+        experiment = make()
+        copy = Experiment.from_json(experiment.to_json())
+        experiment.retire_arm(0)
+        play, other = experiment.ask(), copy.ask()
+        assert play.id == other.id
+        with pytest.raises(UnknownPlay):
+            experiment.tell(other, 99.0)
+        experiment.tell(play, 0.5)
+
     def test_unknown_plays(self):
         experiment, other = make(), make()
         stranger = other.ask()
@@ -389,6 +462,25 @@ class TestBadResults:
     def test_at_least_one_ask(self):
         with pytest.raises(ValueError, match="n must be at least 1, got 0"):
             make().ask(0)
+
+    @pytest.mark.parametrize("choice", [(0.5, 0), (7, 0), (0, 7)])
+    def test_a_policy_that_chooses_nonsense_at_first(self, choice):
+        class Wild(UCB):
+            def choose(self, *_):
+                return choice
+
+        with pytest.raises(ValueError, match=r"must be a whole number|Wild chose arm"):
+            make(policy=Wild())
+
+    def test_a_psi_inv_that_gives_no_width(self):
+        class Odd(SubExponential):
+            def psi_inv(self, y):
+                return math.nan if y > 0 else 0.0
+
+        experiment = make(policy=UCB(), fidelities=Fidelities([1], concentration=Odd()))
+        experiment.tell(experiment.ask(), 0.5)
+        with pytest.raises(ValueError, match="psi_inv of Odd must give a width of at least 0, got nan"):
+            experiment.ask()
 
     @pytest.mark.parametrize("choice", [(3, 0), (-1, 0), (0, 2), (0, -1)])
     def test_a_policy_that_chooses_what_is_not_there(self, choice):
@@ -420,6 +512,12 @@ class TestLooking:
         assert (experiment.policy, experiment.fidelities, experiment.capital) == (MFUCB(), FID, 7.0)
         assert experiment.arms == ("0", "1")
 
+    def test_says_what_it_is(self):
+        assert (
+            repr(make(capital=7))
+            == "<Experiment MFUCB, 3 arms, 2 fidelities, 0 plays settled, 0 pending, spent 0 of 7.0>"
+        )
+
     def test_stats_are_a_copy(self):
         experiment = make()
         before = experiment.stats
@@ -444,3 +542,36 @@ class TestLooking:
         assert history.arms.tolist() == [1, 0]
         assert history.rewards.tolist() == [0.2, 0.1]
         assert history.costs.tolist() == [3, 1]
+
+
+@settings(max_examples=40)
+@given(problems(max_arms=5, max_fidelities=3), st.integers(0, 2**32), st.sampled_from([0.02, 2.0]))
+def test_plays_ahead_of_results_are_those_by_hand(problem, seed, rho):
+    rng = np.random.default_rng(seed)
+    fid = problem.fidelities
+    experiment = make(problem.arms, None, MFUCB(rho=rho), fid)
+    told: list[tuple[int, int, float]] = []
+    waiting: list[Play] = []
+    for i in range(60):
+        active = experiment.stats.active
+        if active.any():
+            due = next_by_hand(told, [(p.arm, p.fidelity) for p in waiting], active, fid, rho)
+            play = experiment.ask()
+            assert (play.arm, play.fidelity) == due
+            waiting.append(play)
+        if rng.random() < 0.6 and waiting:
+            play = waiting.pop(int(rng.integers(len(waiting))))
+            if rng.random() < 0.25:
+                experiment.fail(play)
+            else:
+                reward = float(rng.integers(-4, 5)) / 4  # sums of these are exact in any order
+                experiment.tell(play, reward)
+                told.append((play.arm, play.fidelity, reward))
+        if i % 15 == 4:
+            experiment.add_arm(f"new {i}")
+        if i % 15 == 9 and rng.random() < 0.5:
+            experiment.retire_arm(f"new {i - 5}")
+        if i % 10 == 8:
+            for arm in experiment.set_aside:
+                experiment.restore_arm(arm)
+            experiment = Experiment.from_json(experiment.to_json())

@@ -21,6 +21,22 @@ def test_gammas_with_a_psi_of_ones_own():
     assert tail.psi(fid.gammas[0]) == pytest.approx(0.1 * tail.psi(0.3), rel=1e-12)
 
 
+def test_gammas_use_the_psi_of_their_own_fidelity():
+    # For psi that are not squares gamma depends on which one it is.
+    low, high = SubExponential(), SubGaussian(1.0)
+    (gamma,) = Fidelities([1, 10], [0.3, 0], [low, high]).gammas
+    assert low.psi(gamma) == pytest.approx(0.1 * low.psi(0.3), rel=1e-12)
+    assert high.psi(gamma) != pytest.approx(0.1 * high.psi(0.3), rel=1e-3)
+
+
+def test_a_subclass_may_have_a_psi_of_its_own():
+    class Wider(SubGaussian):
+        def psi_inv(self, y, /):
+            return 100 * super().psi_inv(y)
+
+    assert Fidelities([1], concentration=Wider(1.0)).scales is None
+
+
 def test_one_concentration_for_all_or_one_each():
     each = Fidelities([1, 2], [0.1, 0], [SubGaussian(1), SubGaussian(2)])
     assert each.scales is not None
@@ -56,8 +72,10 @@ def test_one_fidelity_is_the_truth():
         (([1, 2, 3], [0.1, 0.2, 0]), "biases must be strictly decreasing, got [0.1, 0.2, 0.0]"),
         (([1, 2], [0, 0]), "biases must be strictly decreasing, got [0.0, 0.0]"),
         (([1, 2], [math.nan, 0]), "biases must be finite, got [nan, 0.0]"),
-        (([1], None, 0.2), "concentration must have nu, psi and psi_inv, got 0.2"),
-        (([1, 2], None, [Bounded(), 3]), "concentration must have nu, psi and psi_inv, got 3"),
+        (([1], None, 0.2), "concentration must be an object with nu, psi and psi_inv, got 0.2"),
+        (([1, 2], None, [Bounded(), 3]), "concentration must be an object with nu, psi and psi_inv, got 3"),
+        (([1], None, Bounded), "concentration must be an object with nu, psi and psi_inv, got <class"),
+        (("12",), "costs must be a sequence of numbers, got '12'"),
         (([1, 2], None, [Bounded()]), "concentration must be one for all or one for each of the 2 costs, got 1"),
         (([1, 2], None, None, ["x"]), "names must have one value for each of the 2 costs, got 1: ['x']"),
     ],
@@ -79,6 +97,9 @@ class TestAdvice:
     def test_nothing_to_say(self):
         assert Fidelities([1, 10, 1000], [0.2, 0.1, 0], SubGaussian(0.2)).advice() == ()
         assert Fidelities([1, 10]).advice() == ()
+
+    def test_a_bias_too_small_to_square(self):
+        assert Fidelities([1, 10], [1e-200, 0], SubGaussian(1)).advice() == ()
 
     def test_hardly_cheaper(self):
         (advice,) = Fidelities([1, 8, 10], [0.4, 0.1, 0], SubGaussian(1)).advice()

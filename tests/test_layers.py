@@ -13,6 +13,8 @@ SOURCE = Path(__file__).parent.parent / "src" / "mfbandit"
 LAYERS = [
     "arrays",
     "errors",
+    "values",
+    "capital",
     "concentration",
     "fidelities",
     "problem",

@@ -1,6 +1,8 @@
+import math
+
 import numpy as np
 import pytest
-from hypothesis import given, settings
+from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from mfbandit import MFUCB, UCB, Experiment, Fidelities, Stats, SubGaussian, paper_problem
@@ -23,19 +25,28 @@ def ask_tell(problem, policy, n, rng):
 
 
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
-@pytest.mark.parametrize("policy", [UCB(), MFUCB()])
+@pytest.mark.parametrize("policy", [UCB(), MFUCB(), MFUCB(rho=0.02)])
 def test_same_plays_as_by_hand_on_the_papers_problems(number, policy):
     problem = paper_problem(number, seed=7)
     n = problem.arms + 1500
-    by_hand = play_by_hand(problem, n, np.random.default_rng(5), multi_fidelity=isinstance(policy, MFUCB))
+    several = isinstance(policy, MFUCB)
+    by_hand = play_by_hand(problem, n, np.random.default_rng(5), rho=policy.rho, multi_fidelity=several)
     assert ask_tell(problem, policy, n, np.random.default_rng(5)) == by_hand
+    if policy.rho < 1:  # with the paper's rho so few plays do not leave the lowest fidelity
+        assert len({fidelity for _, fidelity in by_hand}) >= min(3, len(problem.fidelities))
 
 
-@settings(max_examples=60)
-@given(problems(), st.sampled_from([UCB, MFUCB]), st.sampled_from([0.5, 2.0, 5.0]), st.integers(0, 2**32))
+@settings(max_examples=100)
+@given(
+    problems(any_psi=True),
+    st.sampled_from([MFUCB, MFUCB, UCB]),
+    st.sampled_from([0.02, 0.5, 2.0, 5.0]),
+    st.integers(0, 2**32),
+)
 def test_same_plays_as_by_hand_on_any_problem(problem, kind, rho, seed):
-    by_hand = play_by_hand(problem, 400, np.random.default_rng(seed), rho=rho, multi_fidelity=kind is MFUCB)
-    assert ask_tell(problem, kind(rho=rho), 400, np.random.default_rng(seed)) == by_hand
+    by_hand = play_by_hand(problem, 1000, np.random.default_rng(seed), rho=rho, multi_fidelity=kind is MFUCB)
+    assert ask_tell(problem, kind(rho=rho), 1000, np.random.default_rng(seed)) == by_hand
+    event(f"{kind.__name__}, fidelities played: {len({fidelity for _, fidelity in by_hand})}")
 
 
 @given(problems(max_fidelities=1), st.integers(0, 2**32))
@@ -55,6 +66,22 @@ def test_moves_on_once_the_width_is_below_gamma():
         width = 0.1 * np.sqrt(2 * 2 * np.log(now.time) / plays)
         assert MFUCB().choose(now, fid) == (0, 0 if width >= gamma else 1)
     assert width < gamma
+
+
+def test_a_width_equal_to_gamma_stays():
+    # T = 1 and t = 2: the width is sqrt(log 2)·2σ; with costs 1 : 4, gamma is ζ/2. Find a σ that makes them equal.
+    def fid(scale):
+        return Fidelities([1, 4], [1.0, 0], SubGaussian(scale))
+
+    def width(scale):
+        return math.sqrt(math.log(2)) * (scale * math.sqrt(4.0))
+
+    start = 0.25 / math.sqrt(math.log(2))
+    equal = [s for s in np.nextafter(start, [0, start, 1]).tolist() if width(s) == fid(s).gammas[0]]
+    stats = Stats.empty(2, 1)
+    stats.counts[0, 0] = 1
+    assert equal
+    assert all(MFUCB().choose(stats.copy(), fid(scale)) == (0, 0) for scale in equal)
 
 
 def test_recommends_by_the_lower_bound():

@@ -1,5 +1,6 @@
 import math
 import re
+from typing import Any
 
 import numpy as np
 import pytest
@@ -58,8 +59,13 @@ def test_replay_in_order_runs_dry():
     problem = Problem(past.means, Fidelities([1]), past)
     rng = np.random.default_rng(1)
     assert [problem.draw(0, 0, rng, earlier=n) for n in range(2)] == [0.1, 0.2]
+    with pytest.raises(ValueError, match="earlier must say how many plays came before"):
+        problem.draw(0, 0, rng)
     with pytest.raises(RuntimeError, match="ran dry: arm 0 has 2 recorded rewards at fidelity 0"):
         problem.draw(0, 0, rng, earlier=2)
+
+
+ANYTHING: Any = ["gaussian", Bernoulli, [1, 10]]
 
 
 @pytest.mark.parametrize(
@@ -88,6 +94,16 @@ def test_replay_in_order_runs_dry():
         (
             lambda: Problem([[0.5], [0.5]], FID, Gaussian([1, 1, 1])),
             "sigma must be one for all or one for each of the 2 fidelities",
+        ),
+        (
+            lambda: Problem([[0.5], [0.5]], FID, ANYTHING[0]),
+            "rewards must be Gaussian(sigma), Bernoulli() or Replay(samples)",
+        ),
+        (lambda: Problem([[0.5], [0.5]], BITS, ANYTHING[1]), "rewards must be Gaussian(sigma), Bernoulli() or Replay"),
+        (lambda: Problem([[0.5], [0.5]], ANYTHING[2], Gaussian(1)), "fidelities must be a Fidelities, got [1, 10]"),
+        (
+            lambda: Problem([[0.5], [0.5]], FID, Replay([[[9.0]], [[9.0]]])),
+            "means must be the averages of the samples (Replay.means), got 0.5 for arm 0 at fidelity 0",
         ),
         (lambda: Replay([]), "samples must have a row for each fidelity"),
         (lambda: Replay([[[1.0]], [[1.0], [2.0]]]), "got rows of [1, 2] arms"),

@@ -63,7 +63,7 @@ MakeExperiment = Callable[[Policy, list[str], Fidelities, float | None], AskTell
 
 
 def check_policy(policy: Policy) -> None:
-    """Check the contract of a policy on a few hundred situations; raise :class:`ContractBroken` if it is broken.
+    """Check the contract of a policy in sixty situations; raise :class:`ContractBroken` if it is broken.
 
     The policy must choose an active arm and a fidelity in range, and do so again for the same statistics;
     leave what it is given unchanged; give an index of shape (K,) without NaN; recommend an active arm that
@@ -155,6 +155,7 @@ def check_experiment(make: MakeExperiment) -> None:
     """
     for check in (
         _plays_as_the_policy_says,
+        _plays_ahead_as_the_policy_says,
         _takes_results_in_any_order,
         _takes_a_result_once,
         _refuses_strangers,
@@ -201,6 +202,36 @@ def _plays_as_the_policy_says(make: MakeExperiment) -> None:
             plain.tell(expected, _reward(expected, i))
         _require(math.isclose(ours.spent, plain.spent), f"spent must be {plain.spent}, got {ours.spent}")
         _require(ours.best() == plain.best(), f"best must be {plain.best()}, got {ours.best()}")
+
+
+def _plays_ahead_as_the_policy_says(make: MakeExperiment) -> None:
+    """Two plays ahead of every result, told from the middle, some failed; arms come, go and are set aside."""
+    policy = MFUCB(rho=0.5)
+    ours, plain = make(policy, _ARMS, _FIDELITIES, None), Experiment(policy, arms=_ARMS, fidelities=_FIDELITIES)
+    waiting: list[tuple[Play, Play]] = []
+    for i in range(60):
+        waiting += zip(ours.ask(2), plain.ask(2), strict=True)
+        for play, expected in waiting[-2:]:
+            seen, due = (play.arm, play.fidelity, play.label), (expected.arm, expected.fidelity, expected.label)
+            _require(seen == due, f"with plays pending, play {i} of the policy must be {due}, got {seen}")
+        play, expected = waiting.pop(len(waiting) // 2)
+        # Rewards differ by powers of two: no two results can be mistaken for one another, and sums are exact.
+        reward = (play.arm + 1) / 4 + 2.0 ** -(2 + i % 20)
+        _settle(ours, play, i, reward)
+        _settle(plain, expected, i, reward)
+    _require(ours.spent == plain.spent, f"spent must be {plain.spent}, got {ours.spent}")
+    _require(ours.best() == plain.best(), f"best must be {plain.best()}, got {ours.best()}")
+
+
+def _settle(experiment: AskTell, play: Play, i: int, reward: float) -> None:
+    if i % 9 == 4 or i in (1, 2, 3):  # noqa: PLR2004 - now and then, and three in a row at the start
+        experiment.fail(play)
+    else:
+        experiment.tell(play, reward)
+    if i == 20:  # noqa: PLR2004
+        experiment.add_arm("late")
+    if i == 40:  # noqa: PLR2004
+        experiment.retire_arm(0)
 
 
 def _takes_results_in_any_order(make: MakeExperiment) -> None:

@@ -4,6 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+from mfbandit.values import number, positive
+
 
 @runtime_checkable
 class Concentration(Protocol):
@@ -62,8 +64,7 @@ class SubGaussian:
     scale: float
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.scale) and self.scale > 0):
-            raise ValueError(f"scale must be positive and finite, got {self.scale}")
+        object.__setattr__(self, "scale", positive("scale", self.scale))
 
     @property
     def nu(self) -> float:
@@ -100,8 +101,11 @@ class Bounded:
     high: float = 1.0
 
     def __post_init__(self) -> None:
-        if not (math.isfinite(self.low) and math.isfinite(self.high) and self.low < self.high):
-            raise ValueError(f"bounds must be finite with low < high, got low={self.low}, high={self.high}")
+        low, high = number("low", self.low), number("high", self.high)
+        if not low < high:
+            raise ValueError(f"bounds must be in order, low < high, got low={self.low}, high={self.high}")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
 
     @property
     def scale(self) -> float:

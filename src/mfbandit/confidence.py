@@ -12,6 +12,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.concentration import Concentration
 from mfbandit.errors import NoResults
 from mfbandit.fidelities import Fidelities
 from mfbandit.stats import Stats
@@ -70,8 +71,15 @@ def width(plays: int, m: int, t: int, fidelities: Fidelities, rho: float) -> flo
         return math.inf
     scales = fidelities.scales
     if scales is None:
-        return fidelities.tails[m].psi_inv(rho * math.log(t) / plays)
+        return _width_by_psi(fidelities.tails[m], rho * math.log(t) / plays)
     return math.sqrt(math.log(t)) * (float(scales[m, 0]) * math.sqrt(2 * rho) / math.sqrt(plays))
+
+
+def _width_by_psi(tail: Concentration, rate: float) -> float:
+    width = tail.psi_inv(rate)
+    if not width >= 0:
+        raise ValueError(f"psi_inv of {type(tail).__name__} must give a width of at least 0, got {width} for {rate}")
+    return width
 
 
 def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
@@ -106,9 +114,9 @@ def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     >>> lower_bounds(Stats.empty(2, 1), fid, rho=2.0).tolist()
     [[-inf], [-inf]]
     """
-    t = 1 + int(stats.counts.sum())
-    bounds = (stats.means - fidelities.bias_column) - widths(stats.counts, t, fidelities, rho)
-    np.putmask(bounds, stats.counts == 0, -np.inf)
+    told = stats.told
+    bounds = (told.means - fidelities.bias_column) - widths(told.counts, told.time, fidelities, rho)
+    np.putmask(bounds, told.counts == 0, -np.inf)
     return bounds
 
 
@@ -164,6 +172,7 @@ class Bounds:
 
     Args:
         labels: the arms' names; K of them.
+        fidelities: the fidelities' names; M of them.
         plays: T^(m)_k, the number of results.
         means: X̄, NaN without a result.
         widths: ψ_m⁻¹(ρ log t / T), infinite without a result.
@@ -174,6 +183,7 @@ class Bounds:
     """
 
     labels: Sequence[str]
+    fidelities: Sequence[str]
     plays: IntArray
     means: FloatArray
     widths: FloatArray
@@ -184,18 +194,18 @@ class Bounds:
         # Arms without any result come last: nothing is known of them.
         tightest = np.where(self.plays.any(axis=0), self.upper.min(axis=0), -np.inf)
         order = np.argsort(-tightest, kind="stable").tolist()
-        shown = order[:SHOWN]
-        wide = max(3, *(len(self.labels[k]) for k in shown))
-        lines = [f"{'arm':<{wide}}  fidelity  plays    mean   width   lower   upper"]
-        lines += [self._line(m, k, wide) for k in shown for m in range(len(self.plays))]
-        if len(order) > SHOWN:
-            lines.append(f"... and {len(order) - SHOWN} more arms")
-        return "\n".join(lines)
+        head = ("arm", "fidelity", "plays", "mean", "width", "lower", "upper")
+        rows = [head, *(self._row(m, k) for k in order[:SHOWN] for m in range(len(self.plays)))]
+        left = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:2])
+        right = (max(map(len, column)) for column in list(zip(*rows, strict=True))[2:])
+        form = "  ".join([*(f"{{:<{n}}}" for n in left), *(f"{{:>{n}}}" for n in right)])
+        more = [f"... and {len(order) - SHOWN} more arms"] if len(order) > SHOWN else []
+        return "\n".join([*(form.format(*row) for row in rows), *more])
 
-    def _line(self, m: int, k: int, wide: int) -> str:
+    def _row(self, m: int, k: int) -> tuple[str, ...]:
         values = (self.means[m, k], self.widths[m, k], self.lower[m, k], self.upper[m, k])
-        numbers = "".join(f"{value:8.4f}" if math.isfinite(value) else f"{'-':>8}" for value in values)
-        return f"{self.labels[k]:<{wide}}  {m:>8}  {self.plays[m, k]:>5}{numbers}"
+        numbers = (f"{value:.4f}" if math.isfinite(value) else "-" for value in values)
+        return self.labels[k], self.fidelities[m], str(self.plays[m, k]), *numbers
 
 
 def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Sequence[str]) -> Bounds:
@@ -209,13 +219,12 @@ def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Seque
     [[inf], [inf]]
     """
     told = stats.told
-    width = widths(told.counts, told.time, fidelities, rho)
-    bias = (
-        np.array([[math.inf]] * (len(fidelities) - 1) + [[0.0]])
-        if fidelities.biases is None
-        else fidelities.bias_column
+    return Bounds(
+        labels,
+        fidelities.labels,
+        told.counts.copy(),
+        told.means,
+        widths(told.counts, told.time, fidelities, rho),
+        lower_bounds(told, fidelities, rho),
+        upper_bounds(told, fidelities, rho),
     )
-    seen = told.counts > 0
-    lower = np.where(seen, told.means - bias - width, -np.inf)
-    upper = np.where(seen, told.means + bias + width, np.inf)
-    return Bounds(labels, told.counts.copy(), told.means, width, lower, upper)

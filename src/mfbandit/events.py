@@ -81,9 +81,10 @@ def from_record(record: dict[str, Any]) -> Event:
     >>> from_record({"event": "Asked", "play": 0, "arm": 3, "fidelity": 1})
     Asked(play=0, arm=3, fidelity=1)
     """
-    kind = _KINDS.get(record.get("event", ""))
+    name = record.get("event") if isinstance(record, dict) else record
+    kind = _KINDS.get(str(name))
     if kind is None:
-        raise ValueError(f"event must be one of {sorted(_KINDS)}, got {record.get('event')!r}")
+        raise ValueError(f"event must be one of {sorted(_KINDS)}, got {name!r}")
     try:
         return kind(**{name: value for name, value in record.items() if name != "event"})
     except TypeError:

@@ -1,10 +1,9 @@
 """Ask which play to make, tell what came of it: an experiment in memory."""
 
 import json
-import math
 import secrets
 from collections import Counter
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from typing import Any, overload
@@ -13,14 +12,16 @@ import numpy as np
 
 from mfbandit import events
 from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.capital import limit
 from mfbandit.confidence import Bounds, bounds_table
 from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
 from mfbandit.events import ArmAdded, ArmRestored, ArmRetired, ArmSetAside, Asked, Event, Failed, Told
 from mfbandit.fidelities import Fidelities
 from mfbandit.ledger import Ledger
 from mfbandit.policies import Policy
-from mfbandit.regret import ROUNDING
 from mfbandit.stats import Play, Stats
+from mfbandit.values import cost as checked_cost
+from mfbandit.values import number, positive, whole
 from mfbandit.wire import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 
 FAILURES_IN_A_ROW = 3
@@ -67,6 +68,10 @@ class Experiment:
         fidelities: Fidelities,
         capital: float | None = None,
     ) -> None:
+        if isinstance(policy, type) or not isinstance(policy, Policy):
+            raise ValueError(f"policy must be an object with choose, index and recommend, got {policy!r}")
+        if not isinstance(fidelities, Fidelities):
+            raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
         labels = _labels(arms)
         self._policy = policy
         self._fidelities = fidelities
@@ -75,6 +80,14 @@ class Experiment:
         self._id = secrets.token_hex(6)
         self._first_labels = tuple(labels)
         self._log: list[Event] = []
+
+    def __repr__(self) -> str:
+        results = len(self._ledger.plays) - len(self._ledger.pending)
+        return (
+            f"<Experiment {type(self._policy).__name__}, {len(self._ledger.labels)} arms, "
+            f"{len(self._fidelities)} fidelities, {results} plays settled, {len(self._ledger.pending)} pending, "
+            f"spent {self.spent:g} of {self._capital}>"
+        )
 
     # What it is made of
 
@@ -118,7 +131,7 @@ class Experiment:
     @property
     def reserved(self) -> float:
         """The cost of the plays under way."""
-        return self._ledger.committed - self._ledger.spent
+        return self._ledger.reserved
 
     @property
     def pending(self) -> tuple[Play, ...]:
@@ -132,7 +145,7 @@ class Experiment:
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row and rest until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
         return tuple(sorted(self._ledger.aside))
 
     @property
@@ -178,12 +191,12 @@ class Experiment:
         >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.tell(exp.ask(), 0.5)
         >>> print(exp.bounds())
-        arm  fidelity  plays    mean   width   lower   upper
-        a           0      1  0.5000  0.8326 -0.3326  1.3326
-        b           0      0       -       -       -       -
+        arm  fidelity  plays    mean   width    lower   upper
+        a    0             1  0.5000  0.8326  -0.3326  1.3326
+        b    0             0       -       -        -       -
         """
-        own = getattr(self._policy, "rho", 2.0)
-        return bounds_table(self._ledger.stats, self._fidelities, own if rho is None else rho, self.arms)
+        used = positive("rho", getattr(self._policy, "rho", 2.0) if rho is None else rho)
+        return bounds_table(self._ledger.stats, self._fidelities, used, self.arms)
 
     # The verbs
 
@@ -195,7 +208,8 @@ class Experiment:
     def ask(self, n: int | None = None) -> Play | list[Play]:
         """The next play to make, or the next ``n``.
 
-        ``ask(n)`` equals n asks in a row and returns those that fit into the capital.
+        ``ask(n)`` equals n asks in a row and returns those that fit into the capital. Whatever was asked for is
+        in ``pending`` until it is told or failed.
 
         Raises:
             CapitalExhausted: the next play does not fit. One that is pending may still fail or turn out
@@ -209,7 +223,7 @@ class Experiment:
         """
         if n is None:
             return self._ask_one()
-        if n < 1:
+        if whole("n", n) < 1:
             raise ValueError(f"n must be at least 1, got {n}")
         plays = [self._ask_one()]
         with suppress(CapitalExhausted):
@@ -219,6 +233,9 @@ class Experiment:
 
     def plays(self) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital.
+
+        Raises:
+            NoActiveArms: every arm is retired or set aside.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
@@ -241,7 +258,7 @@ class Experiment:
 
         Args:
             play: the play, or its id.
-            reward: what was observed, finite.
+            reward: what was observed: finite, and at most 1e150 in size.
             cost: what the play really cost, where that is not the cost of its fidelity.
 
         Raises:
@@ -255,10 +272,10 @@ class Experiment:
         >>> exp.spent
         0.75
         """
-        number = self._number(play)
-        nominal = self._fidelities.costs[self._ledger.plays[number].fidelity]
-        event = Told(number, _finite("reward", reward), nominal if cost is None else _cost(cost))
-        if self._is_new(number, event):
+        at = self._number(play)
+        nominal = self._fidelities.costs[self._ledger.plays[at].fidelity]
+        event = Told(at, number("reward", reward), nominal if cost is None else checked_cost(cost))
+        if self._is_new(at, event):
             self._add(event)
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
@@ -276,12 +293,12 @@ class Experiment:
         >>> exp.spent, exp.ask().arm
         (0.0, 0)
         """
-        number = self._number(play)
-        event = Failed(number, _cost(cost))
-        if not self._is_new(number, event):
+        at = self._number(play)
+        event = Failed(at, checked_cost(cost))
+        if not self._is_new(at, event):
             return
         self._add(event)
-        arm = self._ledger.plays[number].arm
+        arm = self._ledger.plays[at].arm
         if self._ledger.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._ledger.aside:
             self._add(ArmSetAside(arm))
 
@@ -371,10 +388,13 @@ class Experiment:
             fidelities: the fidelities, where their concentration is one of your own.
         """
         record = _record(text)
+        given = fidelities or fidelities_from_record(record["fidelities"])
+        if list(given.costs) != record["fidelities"].get("costs"):
+            raise ValueError(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(record["policy"]),
             arms=record["arms"],
-            fidelities=fidelities or fidelities_from_record(record["fidelities"]),
+            fidelities=given,
             capital=record["capital"],
         )
         experiment._id = record["id"]
@@ -389,7 +409,7 @@ class Experiment:
         arm, fidelity = self._choose()
         cost = self._fidelities.costs[fidelity]
         committed = self._ledger.committed
-        if self._capital is not None and committed + cost > self._capital * (1 + ROUNDING):
+        if self._capital is not None and committed + cost > limit(self._capital):
             raise CapitalExhausted(
                 f"the next play costs {cost:g} (fidelity {fidelity}), and of the capital {self._capital:g} "
                 f"only {self._capital - committed:g} is left"
@@ -405,13 +425,7 @@ class Experiment:
                 f"no arm can be asked for: {len(self._ledger.retired)} retired, {len(self._ledger.aside)} set aside "
                 f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
             )
-        arm, fidelity = self._policy.choose(stats, self._fidelities)
-        if not (0 <= arm < len(stats.active) and stats.active[arm] and 0 <= fidelity < len(self._fidelities)):
-            raise ValueError(
-                f"a policy must choose an active arm and a fidelity of the {len(self._fidelities)}, "
-                f"and {type(self._policy).__name__} chose arm {arm} at fidelity {fidelity}"
-            )
-        return int(arm), int(fidelity)
+        return checked_choice(self._policy, stats, self._fidelities)
 
     def _play(self, number: int) -> Play:
         asked = self._ledger.plays[number]
@@ -420,10 +434,16 @@ class Experiment:
 
     def _number(self, play: Play | str) -> int:
         name = play.id if isinstance(play, Play) else play
-        experiment, _, number = str(name).rpartition("-")
-        if experiment != self._id or not number.isdecimal() or int(number) >= len(self._ledger.plays):
-            raise UnknownPlay(f"a play must have been asked from this experiment, got {name!r}")
-        return int(number)
+        experiment, _, digits = str(name).rpartition("-")
+        known = experiment == self._id and digits.isdecimal() and int(digits) < len(self._ledger.plays)
+        if not known or (isinstance(play, Play) and not self._asked_for(play, int(digits))):
+            raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
+        return int(digits)
+
+    def _asked_for(self, play: Play, at: int) -> bool:
+        # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
+        asked = self._ledger.plays[at]
+        return play.arm == asked.arm and play.fidelity == asked.fidelity
 
     def _is_new(self, number: int, event: Told | Failed) -> bool:
         known = self._ledger.outcomes[number]
@@ -437,7 +457,7 @@ class Experiment:
             if arm not in self._ledger.index:
                 raise ValueError(f"arm must be the name of an arm, got {arm!r}")
             return self._ledger.index[arm]
-        if not 0 <= arm < len(labels):
+        if not 0 <= whole("arm", arm) < len(labels):
             raise ValueError(f"arm must lie in 0 to {len(labels) - 1}, got {arm}")
         return int(arm)
 
@@ -447,7 +467,10 @@ class Experiment:
 
 
 def _labels(arms: int | Sequence[str]) -> list[str]:
-    labels = [str(k) for k in range(arms)] if isinstance(arms, int | np.integer) else list(arms)
+    if isinstance(arms, str) or not isinstance(arms, Iterable):
+        labels = [str(k) for k in range(whole("arms", arms))]
+    else:
+        labels = list(arms)
     if not labels:
         raise ValueError(f"arms must be at least one, got {arms!r}")
     for label in labels:
@@ -465,30 +488,32 @@ def _check_label(label: object) -> None:
 
 def _capital(capital: float | None, policy: Policy, fidelities: Fidelities, stats: Stats) -> float | None:
     # Asking once on trial also shows at once that a policy lacks something, such as biases.
-    _, first = policy.choose(stats, fidelities)
+    _, first = checked_choice(policy, stats, fidelities)
     if capital is None:
         return None
-    cost = fidelities.costs[first]
-    if not (math.isfinite(capital) and capital >= cost):
+    amount, cost = number("capital", capital), fidelities.costs[first]
+    if limit(amount) < cost:
         raise ValueError(
-            f"capital must be finite and pay for the first play, which costs {cost:g} with "
-            f"{type(policy).__name__}, got {capital}"
+            f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
         )
-    return float(capital)
+    return amount
 
 
-def _finite(what: str, value: float) -> float:
-    number = float(value)
-    if not math.isfinite(number):
-        raise ValueError(f"{what} must be finite, got {value}")
-    return number
+def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
+    """What a policy chooses, or an error if there is no such arm or fidelity.
 
-
-def _cost(value: float) -> float:
-    number = _finite("cost", value)
-    if number < 0:
-        raise ValueError(f"cost must not be negative, got {value}")
-    return number
+    >>> from mfbandit import UCB, Bounded
+    >>> checked_choice(UCB(), Stats.empty(1, 3), Fidelities([1], concentration=Bounded()))
+    (0, 0)
+    """
+    choice = policy.choose(stats, fidelities)
+    arm, fidelity = whole("a chosen arm", choice[0]), whole("a chosen fidelity", choice[1])
+    if not (0 <= arm < len(stats.active) and stats.active[arm] and 0 <= fidelity < len(fidelities)):
+        raise ValueError(
+            f"a policy must choose an active arm of the {len(stats.active)} and a fidelity of the {len(fidelities)}, "
+            f"and {type(policy).__name__} chose arm {arm} at fidelity {fidelity}"
+        )
+    return arm, fidelity
 
 
 def _record(text: str) -> dict[str, Any]:
@@ -501,4 +526,7 @@ def _record(text: str) -> dict[str, Any]:
         raise ValueError(f"an experiment's JSON must have {sorted(needed)}")
     if record["format"] != FORMAT:
         raise ValueError(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
+    for name, kind in (("id", str), ("policy", dict), ("fidelities", dict), ("arms", list), ("log", list)):
+        if not isinstance(record[name], kind):
+            raise ValueError(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
     return record

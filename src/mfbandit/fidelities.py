@@ -84,6 +84,15 @@ class Fidelities:
             )
         return tails
 
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What people call the fidelities, shape (M,).
+
+        >>> Fidelities(costs=[1, 10]).labels
+        ('0', '1')
+        """
+        return _names(self.names, len(self))
+
     @cached_property
     def scales(self) -> FloatArray | None:
         """σ of each fidelity, shape (M, 1), where all are sub-Gaussian or bounded; else None.
@@ -93,7 +102,8 @@ class Fidelities:
         >>> Fidelities(costs=[1, 10], concentration=Bounded(0, 1)).scales.tolist()
         [[0.5], [0.5]]
         """
-        scales = [tail.scale for tail in self.tails if isinstance(tail, SubGaussian | Bounded)]
+        # Not isinstance: a subclass may have a psi of its own.
+        scales = [tail.scale for tail in self.tails if type(tail) in (SubGaussian, Bounded)]  # type: ignore[attr-defined]
         return np.array(scales)[:, None] if len(scales) == len(self) else None
 
     @cached_property
@@ -111,12 +121,15 @@ class Fidelities:
 
     @cached_property
     def bias_column(self) -> FloatArray:
-        """ζ as an array of shape (M, 1), to be added to (M, K) arrays.
+        """ζ as an array of shape (M, 1), to be added to (M, K) arrays; infinite where it is not known.
 
         >>> Fidelities(costs=[1, 10], biases=[0.2, 0]).bias_column.tolist()
         [[0.2], [0.0]]
+        >>> Fidelities(costs=[1, 10]).bias_column.tolist()
+        [[inf], [0.0]]
         """
-        return np.array(self.known_biases)[:, None]
+        unknown = (math.inf,) * (len(self) - 1) + (0.0,)
+        return np.array(unknown if self.biases is None else self.biases)[:, None]
 
     @cached_property
     def top(self) -> "Fidelities":
@@ -126,8 +139,7 @@ class Fidelities:
         (10.0,)
         """
         concentration = None if self.concentration is None else self.tails[-1:]
-        names = None if self.names is None else self.names[-1:]
-        return Fidelities(self.costs[-1:], None, concentration, names)
+        return Fidelities(self.costs[-1:], None, concentration, self.labels[-1:])
 
     def advice(self) -> tuple[str, ...]:
         """Sentences about fidelities that can hardly help; empty when all is well.
@@ -175,9 +187,8 @@ class Fidelities:
     def _decay(self) -> list[str]:
         if self.biases is None or self.concentration is None:
             return []
-        sides = [
-            math.inf if bias == 0 else 1 / tail.psi(bias) for bias, tail in zip(self.biases, self.tails, strict=True)
-        ]
+        rates = [tail.psi(bias) for bias, tail in zip(self.biases, self.tails, strict=True)]
+        sides = [1 / rate if rate > 0 else math.inf for rate in rates]
         return [
             f"The biases decay too slowly at fidelity {m} (Assumption 1): the sum of 1/psi(bias) over "
             f"fidelities 0 to {m - 1} is {sum(sides[:m]):.4g}, more than 1/psi(bias) = {sides[m]:.4g} of "
@@ -218,19 +229,19 @@ def _biases(given: Sequence[float], n: int) -> tuple[float, ...]:
 def _concentrations(given: Concentration | Sequence[Concentration] | None, n: int) -> tuple[Concentration, ...] | None:
     if given is None:
         return None
-    if isinstance(given, Concentration):
+    if isinstance(given, Concentration) and not isinstance(given, type):
         return (given,) * n
     each = tuple(given) if isinstance(given, Sequence) else (given,)
     for tail in each:
-        if not isinstance(tail, Concentration):
-            raise ValueError(f"concentration must have nu, psi and psi_inv, got {tail!r}")
+        if isinstance(tail, type) or not isinstance(tail, Concentration):
+            raise ValueError(f"concentration must be an object with nu, psi and psi_inv, got {tail!r}")
     if len(each) != n:
         raise ValueError(f"concentration must be one for all or one for each of the {n} costs, got {len(each)}")
     return each
 
 
 def _names(given: Sequence[str] | None, n: int) -> tuple[str, ...]:
-    names = tuple(str(m) for m in range(n)) if given is None else tuple(given)
+    names = tuple(str(name) for name in (range(n) if given is None else given))
     if len(names) != n:
         raise ValueError(f"names must have one value for each of the {n} costs, got {len(names)}: {list(names)}")
     return names
@@ -238,6 +249,8 @@ def _names(given: Sequence[str] | None, n: int) -> tuple[str, ...]:
 
 def _floats(what: str, given: Sequence[float]) -> tuple[float, ...]:
     try:
+        if isinstance(given, str):
+            raise TypeError
         return tuple(float(value) for value in given)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be a sequence of numbers, got {given!r}") from None

@@ -1,11 +1,12 @@
 """The state of an experiment: the fold of its events."""
 
-import math
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from operator import add, mul
 
 from mfbandit.events import ArmAdded, ArmRestored, ArmRetired, ArmSetAside, Asked, Event, Failed, Told
 from mfbandit.fidelities import Fidelities
 from mfbandit.stats import Stats
+from mfbandit.values import HUGE
 
 
 class Ledger:
@@ -36,7 +37,7 @@ class Ledger:
         self.failures: list[int] = []
         self._told_at = [0] * len(fidelities)
         self._pending_at = [0] * len(fidelities)
-        self._extra = 0.0
+        self._other_costs = 0.0
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
 
@@ -48,14 +49,18 @@ class Ledger:
 
     @property
     def spent(self) -> float:
-        """Cost of all told and failed plays, as Σ_m λ_m·(results at m) plus what differed from that."""
-        return sum(map(_times, self.costs, self._told_at)) + self._extra
+        """Cost of all told and failed plays: Σ_m λ_m·(results at m), and what other plays really cost."""
+        return _sum(self.costs, self._told_at) + self._other_costs
+
+    @property
+    def reserved(self) -> float:
+        """Cost of the plays under way."""
+        return _sum(self.costs, self._pending_at)
 
     @property
     def committed(self) -> float:
         """Cost of all told and failed plays, and of those under way."""
-        counts = map(int.__add__, self._told_at, self._pending_at)
-        return sum(map(_times, self.costs, counts)) + self._extra
+        return _sum(self.costs, map(add, self._told_at, self._pending_at)) + self._other_costs
 
     def apply(self, event: Event) -> None:
         """Move on by one event.
@@ -97,18 +102,23 @@ class Ledger:
                 f"the log does not fit together: {event} after {len(self.plays)} plays of {len(self.labels)} arms"
             )
 
-    def _possible(self, event: Event) -> bool:
+    def _possible(self, event: Event) -> bool:  # noqa: PLR0911 - one for each kind of event
         match event:
             case Asked(play, arm, fidelity):
-                return play == len(self.plays) and _below(arm, len(self.labels)) and _below(fidelity, len(self.costs))
+                known = _below(arm, len(self.labels)) and _below(fidelity, len(self.costs))
+                return _is_int(play) and play == len(self.plays) and known and bool(self._stats.active[arm])
             case Told(play, reward, cost):
-                return play in self.pending and _finite(reward) and _finite(cost) and cost >= 0
+                return _is_int(play) and play in self.pending and _finite(reward) and _finite(cost) and cost >= 0
             case Failed(play, cost):
-                return play in self.pending and _finite(cost) and cost >= 0
+                return _is_int(play) and play in self.pending and _finite(cost) and cost >= 0
             case ArmAdded(label):
                 return isinstance(label, str) and bool(label) and label not in self.index
-            case _:
-                return _below(event.arm, len(self.labels))
+            case ArmRetired(arm):
+                return _below(arm, len(self.labels)) and len(self.retired | {arm}) < len(self.labels)
+            case ArmSetAside(arm):
+                return _below(arm, len(self.labels))
+            case ArmRestored(arm):
+                return _is_int(arm) and arm in self.aside
 
     def _asked(self, event: Asked) -> None:
         self.plays.append(event)
@@ -124,13 +134,15 @@ class Ledger:
         self._stats.sums[at] += event.reward
         self._stats.squares[at] += event.reward * event.reward
         self.failures[play.arm] = 0
-        self._told_at[play.fidelity] += 1
-        self._extra += event.cost - self.costs[play.fidelity]
+        if event.cost == self.costs[play.fidelity]:
+            self._told_at[play.fidelity] += 1
+        else:
+            self._other_costs += event.cost
 
     def _failed(self, event: Failed) -> None:
         play = self._settle(event)
         self.failures[play.arm] += 1
-        self._extra += event.cost
+        self._other_costs += event.cost
 
     def _settle(self, event: Told | Failed) -> Asked:
         play = self.pending.pop(event.play)
@@ -147,13 +159,18 @@ class Ledger:
         self._shown = self._stats.read_only()
 
 
+def _sum(costs: Iterable[float], plays: Iterable[int]) -> float:
+    total: float = sum(map(mul, costs, plays))
+    return total
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
 def _below(index: int, limit: int) -> bool:
-    return isinstance(index, int) and 0 <= index < limit
+    return _is_int(index) and 0 <= index < limit
 
 
 def _finite(number: float) -> bool:
-    return isinstance(number, int | float) and math.isfinite(number)
-
-
-def _times(cost: float, plays: int) -> float:
-    return cost * plays
+    return isinstance(number, int | float) and abs(number) <= HUGE

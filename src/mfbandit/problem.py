@@ -11,7 +11,7 @@ from numpy.typing import ArrayLike
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.fidelities import Fidelities
 
-ROUNDING = 1e-9  # means come from sums and differences: let them miss their bounds by this much
+NEAR = 1e-9  # means come from sums and differences: let them miss their bounds by this much
 
 
 @dataclass(frozen=True)
@@ -118,23 +118,22 @@ class Problem:
     means: FloatArray
     fidelities: Fidelities
     rewards: Rewards
-    misspecified: bool = False
+    misspecified: bool
 
     def __init__(
         self, means: ArrayLike, fidelities: Fidelities, rewards: Rewards, *, misspecified: bool = False
     ) -> None:
         table = np.array(means, dtype=np.float64)
         table.flags.writeable = False
-        for field, value in zip(
-            ("means", "fidelities", "rewards", "misspecified"),
-            (table, fidelities, rewards, misspecified),
-            strict=True,
-        ):
-            object.__setattr__(self, field, value)
         _check_shape(table, fidelities)
         _check_rewards(table, rewards)
         if not misspecified:
             _check_biases(table, fidelities)
+        # A frozen dataclass is filled this way; it would do so itself if a list were as good as an array.
+        object.__setattr__(self, "means", table)
+        object.__setattr__(self, "fidelities", fidelities)
+        object.__setattr__(self, "rewards", rewards)
+        object.__setattr__(self, "misspecified", misspecified)
 
     @property
     def arms(self) -> int:
@@ -157,14 +156,15 @@ class Problem:
         gaps: FloatArray = self.best_mean - self.means[-1]
         return gaps
 
-    def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int = 0) -> float:
+    def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int | None = None) -> float:
         """One reward of ``arm`` at ``fidelity``.
 
         Args:
             arm: index of the arm.
             fidelity: index of the fidelity.
             rng: where chance comes from: one draw of it a reward (none for a table replayed in order).
-            earlier: how often this arm was played at this fidelity before, for a table replayed in order.
+            earlier: how often this arm was played at this fidelity before; only a table replayed in order
+                needs it.
 
         >>> from mfbandit.concentration import Bounded
         >>> fid = Fidelities(costs=[1], concentration=Bounded())
@@ -186,10 +186,12 @@ class Problem:
         return self.rewards.sigmas(len(self.fidelities)) if isinstance(self.rewards, Gaussian) else np.zeros(0)
 
 
-def _replayed(table: Replay, arm: int, fidelity: int, rng: np.random.Generator, earlier: int) -> float:
+def _replayed(table: Replay, arm: int, fidelity: int, rng: np.random.Generator, earlier: int | None) -> float:
     cell = np.asarray(table.samples[fidelity][arm])
     if table.replace:
         return float(cell[int(rng.random() * len(cell))])
+    if earlier is None:
+        raise ValueError("earlier must say how many plays came before: this table is replayed in order (replace=False)")
     if earlier >= len(cell):
         raise RuntimeError(ran_dry(arm, fidelity, len(cell)))
     return float(cell[earlier])
@@ -217,6 +219,8 @@ def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
 
 
 def _check_shape(means: FloatArray, fidelities: Fidelities) -> None:
+    if not isinstance(fidelities, Fidelities):
+        raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
     if means.ndim != 2 or means.shape[0] != len(fidelities):  # noqa: PLR2004 - a table has two axes
         raise ValueError(f"means must have shape (M, K) with M = {len(fidelities)} fidelities, got {means.shape}")
     if means.shape[1] == 0:
@@ -232,15 +236,29 @@ def _check_rewards(means: FloatArray, rewards: Rewards) -> None:
     elif isinstance(rewards, Bernoulli) and not ((means >= 0) & (means <= 1)).all():
         m, k = np.argwhere(~((means >= 0) & (means <= 1)))[0]
         raise ValueError(f"Bernoulli means must lie in [0, 1], got {means[m, k]} for arm {k} at fidelity {m}")
-    elif isinstance(rewards, Replay) and rewards.means.shape != means.shape:
+    elif isinstance(rewards, Replay):
+        _check_replay(means, rewards)
+    elif not isinstance(rewards, Bernoulli):
+        raise ValueError(f"rewards must be Gaussian(sigma), Bernoulli() or Replay(samples), got {rewards!r}")
+
+
+def _check_replay(means: FloatArray, rewards: Replay) -> None:
+    if rewards.means.shape != means.shape:
         raise ValueError(f"samples must match means of shape {means.shape}, got a table of shape {rewards.means.shape}")
+    wrong = np.abs(rewards.means - means) > NEAR * np.maximum(1, np.abs(means))
+    if wrong.any():
+        m, k = (int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"means must be the averages of the samples (Replay.means), got {means[m, k]:.6g} for arm {k} at "
+            f"fidelity {m}, whose samples average {rewards.means[m, k]:.6g}"
+        )
 
 
 def _check_biases(means: FloatArray, fidelities: Fidelities) -> None:
     if fidelities.biases is None:
         return
     bias = np.abs(means[-1] - means)
-    broken = bias > fidelities.bias_column + ROUNDING
+    broken = bias > fidelities.bias_column + NEAR
     if broken.any():
         m, k = (int(i) for i in np.argwhere(broken)[0])
         raise ValueError(

@@ -6,10 +6,10 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.capital import limit, spending
 from mfbandit.problem import Problem
 
 Account = Literal["paper", "own", "top", "harmless"]
-ROUNDING = 1e-12  # of the capital: a sum of costs that misses it by rounding alone still fits
 
 
 def pseudo_rewards(problem: Problem, account: Account = "paper") -> FloatArray:
@@ -33,7 +33,7 @@ def pseudo_rewards(problem: Problem, account: Account = "paper") -> FloatArray:
     if account not in get_args(Account):
         raise ValueError(f"account must be one of {list(get_args(Account))}, got {account!r}")
     if account == "own":
-        return problem.means
+        return problem.means.copy()
     below = {"paper": problem.means[-1], "top": 0.0, "harmless": problem.best_mean}[account]
     earned = np.empty_like(problem.means)
     earned[:-1] = below
@@ -67,36 +67,24 @@ def regret(
     """
     played, at = _history(problem, arms, fidelities)
     costs = np.asarray(problem.fidelities.costs)
-    limits = np.asarray(capital, dtype=np.float64)
+    limits: FloatArray = np.asarray(capital, dtype=np.float64)
     if not (np.isfinite(limits) & (limits >= 0)).all():
         raise ValueError(f"capital must be finite and not negative, got {capital!r}")
     spent = np.concatenate([[0.0], spending(at, costs)])
     lost = np.cumsum(costs[at] * (problem.best_mean - pseudo_rewards(problem, account)[at, played]))
-    n = np.searchsorted(spent, limits * (1 + ROUNDING), side="right") - 1
+    n = np.searchsorted(spent, limit(limits), side="right") - 1
     result: FloatArray = (limits - spent[n]) * problem.best_mean + np.concatenate([[0.0], lost])[n]
     return result
 
 
-def spending(fidelities: IntArray, costs: FloatArray) -> FloatArray:
-    """Capital spent after each play, shape (N,), as Σ_m λ_m·(plays at m): rounding does not build up.
-
-    >>> spending(np.array([0, 0, 1]), np.array([0.1, 1.0])).round(12).tolist()
-    [0.1, 0.2, 1.2]
-    """
-    spent = np.zeros(len(fidelities))
-    for m, cost in enumerate(costs):
-        spent += cost * np.cumsum(fidelities == m)
-    return spent
-
-
 def _history(problem: Problem, arms: ArrayLike, fidelities: ArrayLike) -> tuple[IntArray, IntArray]:
     columns = []
-    for name, given, limit in (("arms", arms, problem.arms), ("fidelities", fidelities, len(problem.fidelities))):
+    for name, given, number in (("arms", arms, problem.arms), ("fidelities", fidelities, len(problem.fidelities))):
         column = np.asarray(given)
         if column.ndim != 1 or (column.size and not np.issubdtype(column.dtype, np.integer)):
             raise ValueError(f"{name} must be a list of whole numbers, got {given!r}")
-        if column.size and not (column.min() >= 0 and column.max() < limit):
-            raise ValueError(f"{name} must lie in 0 to {limit - 1}, got {column.min()} to {column.max()}")
+        if column.size and not (column.min() >= 0 and column.max() < number):
+            raise ValueError(f"{name} must lie in 0 to {number - 1}, got {column.min()} to {column.max()}")
         columns.append(column.astype(np.int64))
     played, at = columns
     if len(played) != len(at):

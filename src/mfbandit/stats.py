@@ -31,7 +31,7 @@ class Play:
     label: str
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, eq=False)
 class Stats:
     r"""All that a policy may look at, besides :class:`~mfbandit.Fidelities`: a snapshot for one decision.
 

@@ -1,6 +1,5 @@
 """Policies and fidelities as dictionaries for JSON, and back."""
 
-from collections.abc import Iterable
 from dataclasses import asdict, is_dataclass
 from typing import Any, TypeVar
 
@@ -9,6 +8,7 @@ from mfbandit.fidelities import Fidelities
 from mfbandit.policies import POLICIES, Policy
 
 Thing = TypeVar("Thing")
+CONCENTRATIONS: tuple[type[Concentration], ...] = (SubGaussian, Bounded)
 
 
 def policy_record(policy: Policy) -> dict[str, Any]:
@@ -18,7 +18,7 @@ def policy_record(policy: Policy) -> dict[str, Any]:
     >>> policy_record(MFUCB(rho=2.0))
     {'name': 'MFUCB', 'rho': 2.0}
     """
-    return _record(policy)
+    return _record(policy, POLICIES)
 
 
 def policy_from_record(record: dict[str, Any]) -> Policy:
@@ -37,7 +37,7 @@ def fidelities_record(fidelities: Fidelities) -> dict[str, Any]:
     >>> fidelities_record(fid)["concentration"][0]
     {'name': 'SubGaussian', 'scale': 0.5}
     """
-    tails = None if fidelities.concentration is None else [_record(tail) for tail in fidelities.tails]
+    tails = None if fidelities.concentration is None else [_record(tail, CONCENTRATIONS) for tail in fidelities.tails]
     return {
         "costs": fidelities.costs,
         "biases": fidelities.biases,
@@ -53,27 +53,32 @@ def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
     >>> fidelities_from_record(fidelities_record(fid)) == fid
     True
     """
-    known: tuple[type[Concentration], ...] = (SubGaussian, Bounded)
     tails = record.get("concentration")
+    if "costs" not in record:
+        raise ValueError(f"fidelities must have costs, got {record}")
     return Fidelities(
         record["costs"],
         record.get("biases"),
-        None if tails is None else [_revive("concentration", known, tail) for tail in tails],
+        None if tails is None else [_revive("concentration", CONCENTRATIONS, tail) for tail in tails],
         record.get("names"),
     )
 
 
-def _record(thing: object) -> dict[str, Any]:
+def _record(thing: object, known: tuple[type, ...]) -> dict[str, Any]:
+    kind = type(thing)
+    # A class of the user's own may have the name of one of ours: its module keeps them apart.
+    name = kind.__name__ if kind in known else f"{kind.__module__}.{kind.__qualname__}"
     fields = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else {}
-    return {"name": type(thing).__name__, **fields}
+    return {"name": name, **fields}
 
 
-def _revive(what: str, kinds: Iterable[type[Thing]], record: dict[str, Any]) -> Thing:
-    known = {kind.__name__: kind for kind in kinds}
-    name = record.get("name")
-    if name not in known:
-        raise ValueError(f"{what} must be one of {sorted(known)}, got {name!r}; one of your own has to be passed in")
+def _revive(what: str, known: tuple[type[Thing], ...], record: dict[str, Any]) -> Thing:
+    kinds = {kind.__name__: kind for kind in known}
+    if not isinstance(record, dict) or record.get("name") not in kinds:
+        name = record.get("name") if isinstance(record, dict) else record
+        raise ValueError(f"{what} must be one of {sorted(kinds)}, got {name!r}; one of your own has to be passed in")
+    fields = {field: value for field, value in record.items() if field != "name"}
     try:
-        return known[name](**{field: value for field, value in record.items() if field != "name"})
+        return kinds[record["name"]](**fields)
     except TypeError:
-        raise ValueError(f"{what} {name} does not have these fields: {record}") from None
+        raise ValueError(f"{what} {record['name']} does not have the fields {sorted(fields)}") from None

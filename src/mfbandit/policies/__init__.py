@@ -1,10 +1,10 @@
-"""The policies. A new one is a file beside this one and a line in ``POLICIES``."""
+"""The policies. A new one is a file beside this one and a line here."""
 
-from mfbandit.policies.mfucb import MFUCB
-from mfbandit.policies.protocol import Policy
-from mfbandit.policies.ucb import UCB
+from mfbandit.policies.mfucb import MFUCB as MFUCB
+from mfbandit.policies.protocol import Policy as Policy
+from mfbandit.policies.ucb import UCB as UCB
 
-POLICIES: tuple[type[Policy], ...] = (UCB, MFUCB)
+POLICIES: tuple[type[Policy], ...] = tuple(
+    thing for thing in list(vars().values()) if isinstance(thing, type) and thing is not Policy
+)
 """Every policy of the package, by which saved experiments find theirs again."""
-
-__all__ = ["MFUCB", "POLICIES", "UCB", "Policy"]

@@ -5,8 +5,8 @@ from dataclasses import dataclass
 from mfbandit.arrays import FloatArray
 from mfbandit.confidence import lower_bounds, most_promising, safest, upper_bounds, width
 from mfbandit.fidelities import Fidelities
-from mfbandit.policies.ucb import check_rho
 from mfbandit.stats import Stats
+from mfbandit.values import positive
 
 
 @dataclass(frozen=True)
@@ -35,7 +35,7 @@ class MFUCB:
     rho: float = 2.0
 
     def __post_init__(self) -> None:
-        check_rho(self.rho)
+        object.__setattr__(self, "rho", positive("rho", self.rho))
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """The arm with the largest index, at the fidelity of Algorithm 1's second step."""

@@ -25,7 +25,7 @@ class Policy(Protocol):
         ...
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """How promising each arm is, shape (K,): infinite without a result, never NaN."""
+        """How promising each arm is, shape (K,), never NaN."""
         ...
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:

@@ -1,12 +1,12 @@
 """UCB: upper confidence bounds at the highest fidelity alone."""
 
-import math
 from dataclasses import dataclass
 
 from mfbandit.arrays import FloatArray
 from mfbandit.confidence import lower_bounds, most_promising, safest, upper_bounds
 from mfbandit.fidelities import Fidelities
 from mfbandit.stats import Stats
+from mfbandit.values import positive
 
 
 @dataclass(frozen=True)
@@ -32,7 +32,7 @@ class UCB:
     rho: float = 2.0
 
     def __post_init__(self) -> None:
-        check_rho(self.rho)
+        object.__setattr__(self, "rho", positive("rho", self.rho))
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """The arm with the largest index, at the highest fidelity."""
@@ -47,14 +47,3 @@ class UCB:
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
         """The active arm with the highest lower bound X̄ − ψ_M⁻¹(ρ log t / T) at the highest fidelity."""
         return safest(lower_bounds(stats.top, fidelities.top, self.rho)[0], stats)
-
-
-def check_rho(rho: float) -> None:
-    """Refuse an exploration parameter that is not positive and finite.
-
-    >>> check_rho(0.0)
-    Traceback (most recent call last):
-    ValueError: rho must be positive and finite, got 0.0
-    """
-    if not (math.isfinite(rho) and rho > 0):
-        raise ValueError(f"rho must be positive and finite, got {rho}")
