@@ -28,6 +28,9 @@ LAYERS = [
     "ledger",
     "experiment",
     "checks",
+    "engine",
+    "simulation",
+    "simulate",
 ]
 HEAVY = {"numba", "matplotlib", "sklearn", "fastapi", "joblib", "typer", "rich", "scipy", "pandas"}
 

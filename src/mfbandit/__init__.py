@@ -10,6 +10,8 @@ from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
 from mfbandit.problems import misleading_problem, paper_problem
 from mfbandit.regret import pseudo_rewards, regret
+from mfbandit.simulate import simulate
+from mfbandit.simulation import Comparison, Simulation, Summary, compare
 from mfbandit.stats import Play, Stats
 
 __version__ = "0.1.0.dev0"
@@ -21,6 +23,7 @@ __all__ = [
     "Bounded",
     "Bounds",
     "CapitalExhausted",
+    "Comparison",
     "Concentration",
     "Conflict",
     "ContractBroken",
@@ -34,14 +37,18 @@ __all__ = [
     "Policy",
     "Problem",
     "Replay",
+    "Simulation",
     "Stats",
     "SubGaussian",
+    "Summary",
     "UnknownPlay",
     "__version__",
     "check_experiment",
     "check_policy",
+    "compare",
     "misleading_problem",
     "paper_problem",
     "pseudo_rewards",
     "regret",
+    "simulate",
 ]

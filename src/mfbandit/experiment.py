@@ -68,15 +68,17 @@ class Experiment:
         fidelities: Fidelities,
         capital: float | None = None,
     ) -> None:
-        if isinstance(policy, type) or not isinstance(policy, Policy):
-            raise ValueError(f"policy must be an object with choose, index and recommend, got {policy!r}")
+        check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
         labels = _labels(arms)
         self._policy = policy
         self._fidelities = fidelities
         self._ledger = Ledger(fidelities, labels)
-        self._capital = _capital(capital, policy, fidelities, self._ledger.stats)
+        # Asking once on trial shows at once that a policy lacks something, such as biases.
+        start = self._ledger.stats
+        checked_choice(policy, start, fidelities)
+        self._capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
         self._id = secrets.token_hex(6)
         self._first_labels = tuple(labels)
         self._log: list[Event] = []
@@ -486,11 +488,27 @@ def _check_label(label: object) -> None:
         raise ValueError(f"arms must be named by text that is not empty, got {label!r}")
 
 
-def _capital(capital: float | None, policy: Policy, fidelities: Fidelities, stats: Stats) -> float | None:
-    # Asking once on trial also shows at once that a policy lacks something, such as biases.
+def check_is_policy(policy: object) -> None:
+    """Refuse what is no policy, such as a policy's class.
+
+    >>> from mfbandit import UCB
+    >>> check_is_policy(UCB)
+    Traceback (most recent call last):
+    ValueError: policy must be an object with choose, index and recommend, got <class 'mfbandit.policies.ucb.UCB'>
+    """
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise ValueError(f"policy must be an object with choose, index and recommend, got {policy!r}")
+
+
+def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stats: Stats) -> float:
+    """A capital that pays for the first play that the policy would make, or an error.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> checked_capital(5, UCB(), Fidelities([10], concentration=Bounded()), Stats.empty(1, 3))
+    Traceback (most recent call last):
+    ValueError: capital must pay for the first play, which costs 10 with UCB, got 5
+    """
     _, first = checked_choice(policy, stats, fidelities)
-    if capital is None:
-        return None
     amount, cost = number("capital", capital), fidelities.costs[first]
     if limit(amount) < cost:
         raise ValueError(

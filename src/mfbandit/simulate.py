@@ -1,0 +1,313 @@
+"""Run a policy on a problem many times: by the compiled engine where it can, else play by play in Python."""
+
+import os
+import sys
+import threading
+from collections.abc import Callable, Iterator, Sequence
+from concurrent.futures import ThreadPoolExecutor, as_completed
+from contextlib import contextmanager
+from dataclasses import dataclass
+from functools import partial
+
+import numpy as np
+
+from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.capital import limit
+from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
+from mfbandit.policies import MFUCB, UCB, Policy
+from mfbandit.problem import Problem, ran_dry
+from mfbandit.regret import Account, pseudo_rewards
+from mfbandit.simulation import Simulation
+from mfbandit.stats import Stats
+from mfbandit.values import whole
+
+STRETCH = 100_000  # plays of the engine between two looks at the clock: well under a second, also with many arms
+Tick = Callable[[float], None]
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """One run: regret (G,), final plays (M, K), number of plays and what they cost."""
+
+    regret: FloatArray
+    plays: IntArray
+    steps: int
+    spent: float
+
+
+def simulate(  # noqa: PLR0913 - options with names and defaults
+    problem: Problem,
+    policy: Policy,
+    *,
+    capital: float,
+    runs: int = 1,
+    seed: int | np.random.SeedSequence = 0,
+    grid: int | Sequence[float] = 100,
+    account: Account = "paper",
+    keep_plays: bool = False,
+    workers: int | None = None,
+    progress: bool | None = None,
+) -> Simulation:
+    """Let a policy spend a capital on a problem, ``runs`` times, and record its regret on the way.
+
+    UCB and MF-UCB run in the compiled engine where all noise is sub-Gaussian or bounded, some 10 to 30 million
+    plays a second; any other policy, and any other psi, runs play by play in Python, some 10,000 a second at a few
+    hundred arms, with the same results. Memory grows with M·K and the grid, not with the number of plays.
+
+    Args:
+        problem: the hidden truth.
+        policy: a policy of the package or of your own.
+        capital: Λ, what all plays of a run together may cost. A run ends at the first play that does not fit.
+        runs: how many runs.
+        seed: for all chance. Run i depends on it and on i alone, whatever else is chosen here.
+        grid: at how many evenly spaced capitals up to ``capital`` to record regret, or at which (increasing).
+        account: what a play earns, see :func:`~mfbandit.pseudo_rewards`.
+        keep_plays: keep the final plays of each run, (runs, M, K), and not only their mean.
+        workers: threads, which run without Python's lock; all cores by default. Where joblib has been told to use
+            another backend (``joblib.parallel_config``), that many of its workers.
+        progress: show a progress bar; by default on a terminal.
+
+    Raises:
+        ValueError: something makes no sense, such as a capital that pays for no play.
+        RuntimeError: a :class:`~mfbandit.Replay` table ran dry.
+
+    >>> from mfbandit import MFUCB, paper_problem
+    >>> sim = simulate(paper_problem(1), MFUCB(), capital=1e6, runs=2, grid=4)
+    >>> sim
+    <Simulation MFUCB(rho=2.0), 2 runs, capital up to 1e+06 at 4 points>
+    >>> sim.plays.sum(axis=1).round().astype(int).tolist()  # at each fidelity
+    [45164, 83284, 122]
+    """
+    check_is_policy(policy)
+    if whole("runs", runs) < 1:
+        raise ValueError(f"runs must be at least 1, got {runs}")
+    if workers is not None and whole("workers", workers) < 1:
+        raise ValueError(f"workers must be at least 1, got {workers}")
+    start = Stats.empty(len(problem.fidelities), problem.arms)
+    capitals = _grid(grid, checked_capital(capital, policy, problem.fidelities, start))
+    job = partial(one_run, problem, policy, capitals, account)
+    gather = _Gather(problem, len(capitals), runs, keep_plays)
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(whole("seed", seed))
+    with _progress_bar(type(policy).__name__, runs, progress) as tick:
+        for i, run in _all_runs(job, _children(root, runs), workers, tick):
+            gather.add(i, run)
+    return gather.result(policy, account, root, capitals)
+
+
+def one_run(
+    problem: Problem,
+    policy: Policy,
+    capitals: FloatArray,
+    account: Account,
+    seed: np.random.SeedSequence,
+    tick: Tick = lambda _: None,
+) -> Run:
+    """One run, by the engine where it can.
+
+    Args:
+        problem: the hidden truth.
+        policy: the policy.
+        capitals: where regret is recorded, increasing; the run ends at the last; shape (G,).
+        account: what a play earns.
+        seed: for the chance of this run.
+        tick: called now and then with the share of the capital spent since the last call; may raise to stop.
+
+    >>> from mfbandit import MFUCB, paper_problem
+    >>> run = one_run(paper_problem(3), MFUCB(), np.array([1e4]), "paper", np.random.SeedSequence(0))
+    >>> run.plays.shape, run.spent
+    ((2, 200), 10000.0)
+    """
+    from mfbandit import engine  # noqa: PLC0415 - numba takes its time to load
+
+    rng = np.random.default_rng(seed)
+    if isinstance(policy, UCB | MFUCB) and engine.supports(problem, policy):
+        return _engine_run(problem, policy, capitals, account, rng, tick)
+    return plain_run(problem, policy, capitals, account, rng, tick)
+
+
+def _engine_run(
+    problem: Problem, policy: UCB | MFUCB, capitals: FloatArray, account: Account, rng: np.random.Generator, tick: Tick
+) -> Run:
+    from mfbandit import engine  # noqa: PLC0415
+
+    truth, rule = engine.prepare(problem, policy, account)
+    state = engine.begin(truth, capitals, problem.best_mean)
+    no_trace, spent = np.zeros((0, 2), dtype=np.int64), 0.0
+    while state.clock.status == engine.RUNNING:
+        state = state._replace(clock=engine.advance(truth, rule, state, rng, STRETCH, no_trace))
+        now = float(rule.costs @ state.arms.tally)
+        tick((now - spent) / capitals[-1])
+        spent = now
+    if state.clock.status == engine.RAN_DRY:
+        arm, m = state.clock.arm, state.clock.fidelity
+        level = m + len(problem.fidelities) - len(rule.costs)
+        raise RuntimeError(ran_dry(arm, level, int(truth.lengths[arm, m])))
+    plays = np.zeros(problem.means.shape, dtype=np.int64)
+    plays[-len(rule.costs) :] = state.arms.counts.T
+    return Run(state.account.regret, plays, int(state.arms.tally.sum()), _spent(rule.costs, state.arms.tally))
+
+
+def plain_run(
+    problem: Problem, policy: Policy, capitals: FloatArray, account: Account, rng: np.random.Generator, tick: Tick
+) -> Run:
+    """One run, play by play as the policy says: what the engine must equal.
+
+    >>> from mfbandit import MFUCB, paper_problem
+    >>> rng = np.random.default_rng(0)
+    >>> plain_run(paper_problem(3), MFUCB(), np.array([500.0]), "paper", rng, lambda _: None).steps
+    500
+    """
+    stats = Stats.empty(len(problem.fidelities), problem.arms)
+    costs, tally, limits = (
+        np.array(problem.fidelities.costs),
+        np.zeros(len(problem.fidelities), np.int64),
+        limit(capitals),
+    )
+    losses = costs[:, None] * (problem.best_mean - pseudo_rewards(problem, account))
+    regret, lost, recorded, spent = np.zeros(len(capitals)), 0.0, 0, 0.0
+    while True:
+        arm, m = checked_choice(policy, stats.read_only(), problem.fidelities)
+        tally[m] += 1
+        after = _spent(costs, tally)
+        while recorded < len(limits) and after > limits[recorded]:
+            regret[recorded] = (capitals[recorded] - spent) * problem.best_mean + lost  # eq. 1
+            recorded += 1
+        if recorded == len(limits):
+            tally[m] -= 1
+            return Run(regret, stats.counts, int(tally.sum()), spent)
+        reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
+        stats.counts[m, arm] += 1
+        stats.sums[m, arm] += reward
+        stats.squares[m, arm] += reward * reward
+        lost += float(losses[m, arm])
+        tick((after - spent) / capitals[-1])
+        spent = after
+
+
+def _spent(costs: FloatArray, tally: IntArray) -> float:
+    """Σ_m λ_m·(plays at m), added up in this order as everywhere else."""
+    spent = 0.0
+    for cost, plays in zip(costs.tolist(), tally.tolist(), strict=True):
+        spent += cost * plays
+    return spent
+
+
+def _grid(grid: int | Sequence[float], capital: float) -> FloatArray:
+    if isinstance(grid, int | np.integer):
+        if grid < 1:
+            raise ValueError(f"grid must have at least 1 point, got {grid}")
+        return np.linspace(0, capital, int(grid) + 1)[1:]
+    points = np.array(grid, dtype=np.float64)
+    if points.ndim != 1 or not points.size or not (points > 0).all() or not (np.diff(points) > 0).all():
+        raise ValueError(f"grid must be increasing capitals above 0, got {grid!r}")
+    if points[-1] > capital:
+        raise ValueError(f"grid must not go beyond the capital {capital:g}, got {points[-1]:g}")
+    return points if points[-1] == capital else np.append(points, capital)
+
+
+def _children(root: np.random.SeedSequence, runs: int) -> list[np.random.SeedSequence]:
+    # As root.spawn would make them, without changing root: the same call again gives the same runs.
+    return [
+        np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i), pool_size=root.pool_size)
+        for i in range(runs)
+    ]
+
+
+class _Gather:
+    """Puts runs together as they come, in any order."""
+
+    def __init__(self, problem: Problem, grid: int, runs: int, keep_plays: bool) -> None:
+        self._regret = np.zeros((runs, grid))
+        self._steps, self._spent = np.zeros(runs, dtype=np.int64), np.zeros(runs)
+        self._plays = np.zeros(problem.means.shape, dtype=np.int64)
+        self._run_plays = np.zeros((runs, *problem.means.shape), dtype=np.int64) if keep_plays else None
+
+    def add(self, i: int, run: Run) -> None:
+        self._regret[i], self._steps[i], self._spent[i] = run.regret, run.steps, run.spent
+        self._plays += run.plays
+        if self._run_plays is not None:
+            self._run_plays[i] = run.plays
+
+    def result(
+        self, policy: Policy, account: Account, root: np.random.SeedSequence, capitals: FloatArray
+    ) -> Simulation:
+        seed = (*np.atleast_1d(np.array(root.entropy, dtype=object)).tolist(), *root.spawn_key)
+        plays = self._plays / len(self._regret)
+        return Simulation(
+            str(policy), account, seed, capitals, self._regret, plays, self._steps, self._spent, self._run_plays
+        )
+
+
+# Who runs them
+
+
+def _all_runs(
+    job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], workers: int | None, tick: Tick
+) -> Iterator[tuple[int, Run]]:
+    backend = _joblib_backend()
+    if backend is not None:
+        return _by_joblib(backend, job, seeds, workers, tick)
+    threads = min(workers or _cores(), len(seeds))
+    if threads == 1:
+        return ((i, job(seed, tick)) for i, seed in enumerate(seeds))
+    return _by_threads(job, seeds, threads, tick)
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def _by_threads(
+    job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], threads: int, tick: Tick
+) -> Iterator[tuple[int, Run]]:
+    stop = threading.Event()
+
+    def tick_or_stop(share: float) -> None:
+        if stop.is_set():
+            raise InterruptedError("stopped because another run failed or was interrupted")
+        tick(share)
+
+    with ThreadPoolExecutor(threads) as pool:
+        futures = {pool.submit(job, seed, tick_or_stop): i for i, seed in enumerate(seeds)}
+        try:
+            for future in as_completed(futures):
+                yield futures.pop(future), future.result()
+        finally:  # also on Ctrl-C and when a run fails: the others end at their next tick
+            stop.set()
+            pool.shutdown(wait=False, cancel_futures=True)
+
+
+def _joblib_backend() -> object | None:
+    """The backend that the user told joblib to use; None if there was none, or threads, which we have ourselves."""
+    if "joblib" not in sys.modules:
+        return None
+    from joblib.parallel import ThreadingBackend, get_active_backend  # noqa: PLC0415
+
+    backend, _ = get_active_backend(prefer="threads")
+    return None if isinstance(backend, ThreadingBackend) else backend
+
+
+def _by_joblib(
+    backend: object, job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], workers: int | None, tick: Tick
+) -> Iterator[tuple[int, Run]]:
+    from joblib import Parallel, delayed  # noqa: PLC0415
+
+    as_they_come = "generator" if getattr(backend, "supports_return_generator", False) else "list"
+    for i, run in enumerate(Parallel(n_jobs=workers, return_as=as_they_come)(delayed(job)(seed) for seed in seeds)):
+        tick(1.0)
+        yield i, run
+
+
+@contextmanager
+def _progress_bar(name: str, runs: int, wanted: bool | None) -> Iterator[Tick]:
+    """A function that takes shares of runs as they are done, and shows them if that is wanted."""
+    if not (sys.stderr.isatty() if wanted is None else wanted):
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as bar:
+        task = bar.add_task(f"{name}, {runs} run{'s' * (runs > 1)}", total=runs)
+        yield lambda share: bar.update(task, advance=share)
