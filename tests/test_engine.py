@@ -39,7 +39,7 @@ def engine_plays(problem, policy, n, seed, *, heap_arms=engine.HEAP_ARMS, stretc
     trace, rng = np.zeros((n, 2), dtype=np.int64), np.random.default_rng(seed)
     while state.clock.t <= n:
         steps = min(stretch, n + 1 - state.clock.t)
-        state = state._replace(clock=engine.advance(truth, rule, state, rng, steps, trace))
+        state = engine.advance(truth, rule, state, rng, steps, trace)
         assert state.clock.status == engine.RUNNING
     if type(policy) is UCB:
         trace[:, 1] += len(problem.fidelities) - 1
@@ -145,9 +145,8 @@ def test_regret_at_every_capital_to_the_last_bit(problem, policy, account, share
     plain = plain_run(problem, policy, capitals, account, np.random.default_rng(seed), lambda _: None)
     truth, rule = engine.prepare(problem, policy, account)
     state, rng = engine.begin(truth, capitals, problem.best_mean), np.random.default_rng(seed)
-    nothing = np.zeros((0, 2), dtype=np.int64)
     while state.clock.status == engine.RUNNING:
-        state = state._replace(clock=engine.advance(truth, rule, state, rng, stretch, nothing))
+        state = engine.advance(truth, rule, state, rng, stretch)
     assert state.account.regret.tolist() == plain.regret.tolist()
     assert np.array_equal(state.arms.counts.T, plain.plays[-len(rule.costs) :])
 

@@ -238,6 +238,29 @@ def _queue(k: int, heap_arms: int, *, twins: bool) -> Queue:
     )
 
 
+def advance(truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, trace: IntArray | None = None) -> State:
+    """Up to ``steps`` more plays, without Python's lock; fewer where the capital is spent or a table runs dry.
+
+    Args:
+        truth: what all runs share.
+        rule: what all runs share.
+        state: where the run stands; its arrays are written to.
+        rng: where chance comes from, one draw a play as in :meth:`~mfbandit.Problem.draw`.
+        steps: how many plays at most.
+        trace: (n, 2) integers; the first n plays of the run are written here as (arm, fidelity).
+
+    >>> from mfbandit.problems import paper_problem
+    >>> problem = paper_problem(3)
+    >>> truth, rule = prepare(problem, MFUCB(), "paper")
+    >>> state = begin(truth, np.array([1000.0]), problem.best_mean)
+    >>> state = advance(truth, rule, state, np.random.default_rng(0), steps=10_000)
+    >>> state.clock.status == SPENT, int(state.arms.tally.sum())
+    (True, 1000)
+    """
+    plays = np.zeros((0, 2), dtype=np.int64) if trace is None else trace
+    return state._replace(clock=Clock(*run_on(truth, rule, state, rng, steps, plays)))
+
+
 # The kernels
 
 
@@ -645,8 +668,14 @@ def record(account: Account, rule: Rule, arms: Arms, m: int, recorded: int, lost
 
 
 @compiled
-def advance(truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, trace: IntArray) -> Clock:
-    """Up to ``steps`` more plays; the first of all are written to ``trace`` (n, 2) as (arm, fidelity)."""
+def run_on(
+    truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, trace: IntArray
+) -> tuple[int, float, int, int, int, float, int, int, int, int]:
+    """The work of ``advance``: the fields of the clock afterwards.
+
+    They are a plain tuple because making a named one runs Python code, and a Ctrl-C that comes in just then would
+    find nobody to take it.
+    """
     arms, queue, account = state.arms, state.queue, state.account
     t, lost, recorded, status, size, block, block_end, extra, arm, m = state.clock
     n_arms, n_lists, stop = len(arms.counts), len(queue.numbers), t + steps
@@ -680,4 +709,4 @@ def advance(truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, 
             status = RUNNING
             continue
         best = np.inf
-    return Clock(t, lost, recorded, status, size, block, block_end, extra, arm, m)
+    return t, lost, recorded, status, size, block, block_end, extra, arm, m

@@ -132,9 +132,9 @@ def _engine_run(
 
     truth, rule = engine.prepare(problem, policy, account)
     state = engine.begin(truth, capitals, problem.best_mean)
-    no_trace, spent = np.zeros((0, 2), dtype=np.int64), 0.0
+    spent = 0.0
     while state.clock.status == engine.RUNNING:
-        state = state._replace(clock=engine.advance(truth, rule, state, rng, STRETCH, no_trace))
+        state = engine.advance(truth, rule, state, rng, STRETCH)
         now = float(rule.costs @ state.arms.tally)
         tick((now - spent) / capitals[-1])
         spent = now
