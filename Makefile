@@ -19,6 +19,7 @@ check: $(READY)  ## style and types
 
 bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/ask_tell.py
+	$(RUN) benchmarks/engine.py --out results/engine.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .

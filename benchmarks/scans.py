@@ -1,4 +1,4 @@
-"""What everyone else does at each step: look at every arm. In three speeds, each exactly Algorithm 1.
+"""What everyone else does at each step: look at every arm. In four speeds, each exactly Algorithm 1.
 
 All take arrays of shape (M, K) and write the first plays to ``trace`` (n, 2) as (arm, fidelity).
 """
@@ -24,20 +24,36 @@ def reward(mean: float, sigma: float, bernoulli: bool, rng: np.random.Generator)
 
 
 @njit(cache=True, nogil=True, error_model="numpy", fastmath=TUNED)
-def largest(levels: FloatArray, slopes: FloatArray, indices: FloatArray, u: float) -> int:
-    """The arm with the largest index, the lowest number among ties: whole rows at a time, for SIMD."""
+def fill(levels: FloatArray, slopes: FloatArray, indices: FloatArray, u: float) -> None:
+    """The index of every arm, whole rows at a time."""
     for k in range(len(indices)):
         indices[k] = levels[0, k] + u * slopes[0, k]
     for m in range(1, len(levels)):
         for k in range(len(indices)):
             indices[k] = min(indices[k], levels[m, k] + u * slopes[m, k])
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=TUNED)
+def highest(values: FloatArray) -> float:
+    """The maximum."""
     best = -np.inf
-    for k in range(len(indices)):
-        best = max(best, indices[k])
-    arm = 0
-    while indices[arm] != best:
-        arm += 1
-    return arm
+    for value in values:
+        best = max(best, value)
+    return best
+
+
+@njit(cache=True, nogil=True, error_model="numpy", fastmath=TUNED)
+def highest_in_lanes(values: FloatArray) -> float:
+    """The maximum in eight lanes by hand: LLVM leaves one chain of comparisons as it is, and makes SIMD of these."""
+    a = b = c = d = e = f = g = h = -np.inf
+    whole = len(values) // 8 * 8
+    for k in range(0, whole, 8):
+        a, b, c, d = max(a, values[k]), max(b, values[k + 1]), max(c, values[k + 2]), max(d, values[k + 3])
+        e, f, g, h = max(e, values[k + 4]), max(f, values[k + 5]), max(g, values[k + 6]), max(h, values[k + 7])
+    best = max(max(max(a, b), max(c, d)), max(max(e, f), max(g, h)))
+    for k in range(whole, len(values)):
+        best = max(best, values[k])
+    return best
 
 
 @njit(cache=True, nogil=True, error_model="numpy")
@@ -51,14 +67,21 @@ def tuned_scan(
     n: int,
     rng: np.random.Generator,
     trace: IntArray,
+    lanes: bool = False,
 ) -> IntArray:
-    """A scan with cached mean + bias and scale / sqrt(T), M x K layout, vectorised min and max."""
+    """A scan with cached mean + bias and scale / sqrt(T), M x K layout, row by row; faster still in eight lanes."""
     counts, sums = np.zeros(means.shape, np.int64), np.zeros(means.shape)
     levels, slopes = np.full(means.shape, np.inf), np.zeros(means.shape)
     indices = np.empty(means.shape[1])
     for t in range(1, n + 1):
         u = math.sqrt(math.log(t))
-        arm = t - 1 if t <= means.shape[1] else largest(levels, slopes, indices, u)
+        arm = t - 1
+        if t > means.shape[1]:
+            fill(levels, slopes, indices, u)
+            best = highest_in_lanes(indices) if lanes else highest(indices)
+            arm = 0
+            while indices[arm] != best:  # the lowest number among ties
+                arm += 1
         m = 0
         while m < len(gammas) and counts[m, arm] > 0 and u * slopes[m, arm] < gammas[m]:
             m += 1

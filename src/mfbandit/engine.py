@@ -75,7 +75,7 @@ class Arms(NamedTuple):
     counts: IntArray  # (K, M)
     sums: FloatArray  # (K, M)
     levels: FloatArray  # (K, M): mean + bias; infinite without a result
-    slopes: FloatArray  # (K, M): scale / sqrt(T); 0 without a result
+    slopes: FloatArray  # (K, M): scale / sqrt(T); infinite without a result
     tally: IntArray  # (M,): plays at each fidelity, over all arms
 
 
@@ -204,7 +204,7 @@ def begin(truth: Truth, capitals: FloatArray, best_mean: float, heap_arms: int =
         np.zeros((k, m), dtype=np.int64),
         np.zeros((k, m)),
         np.full((k, m), np.inf),
-        np.zeros((k, m)),
+        np.full((k, m), np.inf),
         np.zeros(m, dtype=np.int64),
     )
     account = Account(capitals, limit(capitals), np.zeros(len(capitals)), best_mean)
@@ -274,10 +274,10 @@ def index(levels: FloatArray, slopes: FloatArray, arm: int, u: float) -> float:
 
 
 @inlined
-def fidelity(counts: IntArray, slopes: FloatArray, gammas: FloatArray, arm: int, u: float) -> int:
-    """Step 2 of Algorithm 1: the first fidelity that has no play, or whose width is at least gamma."""
+def fidelity(slopes: FloatArray, gammas: FloatArray, arm: int, u: float) -> int:
+    """Step 2 of Algorithm 1: the first fidelity whose width is at least gamma; without a play it is infinite."""
     m = 0
-    while m < len(gammas) and counts[arm, m] > 0 and u * slopes[arm, m] < gammas[m]:
+    while m < len(gammas) and u * slopes[arm, m] < gammas[m]:
         m += 1
     return m
 
@@ -636,7 +636,7 @@ def play_block(
             status = TOO_LOW
             break
         arm = nodes[place]
-        m = fidelity(counts, slopes, gammas, arm, u)
+        m = fidelity(slopes, gammas, arm, u)
         if rough + costs[m] >= near and t != checked:
             status = AT_LIMIT
             break
