@@ -3,10 +3,10 @@
     python benchmarks/engine.py [--out FILE.json] [--quick]
 
 MF-UCB on the paper's problems and on larger ones. The tuned scan goes row by row with flags for SIMD; the eight-lane
-scan also has its maximum unrolled by hand, and is the fastest scan that we could write. Packaged UCB implementations are
-measured where they are installed (``pip install mabwiser river SMPyBandits``; the last needs ``scipy<1.14``). Then the
-cost of a step at a million arms, the first call with an empty cache and the start of a second process. Steps are counted
-after the first pass over the arms, in which nobody has to search. Takes about three minutes.
+scan also has its maximum unrolled by hand, and is the fastest scan that we could write. Packaged UCB implementations
+are measured where they are installed (``pip install mabwiser river SMPyBandits``; the last needs ``scipy<1.14``). Then
+the cost of a step at a million arms, the first call with an empty cache and the start of a second process. Steps are
+counted after the first pass over the arms, in which nobody has to search. Takes about three minutes.
 """
 
 import argparse

@@ -60,7 +60,7 @@ class Simulation:
         regret of UCB(rho=2.0) over 4 runs, with 95 % intervals
          capital      mean       low      high
             2000       800       800       800
-            4000  1507.025   1482.83   1531.22
+            4000      1507    1482.8    1531.2
         """
         mean, low, high = _interval(self.regret, confidence)
         return Summary(self.policy, len(self.regret), confidence, self.capital, mean, low, high)
@@ -266,9 +266,13 @@ def _table(columns: dict[str, FloatArray]) -> list[str]:
     """Lines of numbers, spread over the grid where it is long."""
     length = len(next(iter(columns.values())))
     rows = np.unique(np.linspace(0, length - 1, min(length, SHOWN)).round().astype(int)).tolist()
-    cells = [[name, *(f"{values[i]:.7g}" for i in rows)] for name, values in columns.items()]
+    cells = [[name, *(_text(values[i]) for i in rows)] for name, values in columns.items()]
     widths = [max(map(len, cell)) for cell in cells]
     return [
         "  ".join(f"{cell[i]:>{max(width, 8)}}" for cell, width in zip(cells, widths, strict=True))
         for i in range(len(rows) + 1)
     ]
+
+
+def _text(value: float) -> str:
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"  # noqa: PLR2004 - five digits either way
