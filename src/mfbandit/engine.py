@@ -42,13 +42,16 @@ NEVER = 2**62
 HEAP_ARMS = 2048  # with no more arms than this all are awake, and twins are not worth their while
 FEWER = 10  # each list of arms that are more awake is this much shorter
 CHILDREN = 4  # of a node in the heap
+NEARLY = 1 - 1e-9
 
-counting = njit(cache=True, nogil=True, error_model="numpy")
+OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 # Arrays belong to whoever called ``run_on``: only functions that make some of their own count references to them. In
 # the others, at each step, that would take a third of the time.
-compiled = njit(cache=True, nogil=True, error_model="numpy", _nrt=False)
+BORROWING = OPTIONS | {"_nrt": False}
+counting = njit(**OPTIONS)
+compiled = njit(**BORROWING)
 # A call that hands over a few arrays costs as much as an evaluation: what runs at each step is copied into its caller.
-inlined = njit(cache=True, nogil=True, error_model="numpy", _nrt=False, forceinline=True)
+inlined = njit(**BORROWING, forceinline=True)
 
 
 class Truth(NamedTuple):
@@ -582,18 +585,18 @@ def play_first(
     arms: Arms,
     t: int,
     end: int,
-    rough: float,
     near: float,
     checked: int,
     lost: float,
     rng: Generator,
     trace: IntArray,
-) -> tuple[int, float, float, int]:
+) -> tuple[int, float, int]:
     """The first pass: an arm without a result has an infinite index, so all are played once, by number."""
     counts, sums, levels, slopes = arms.counts, arms.sums, arms.levels, arms.slopes
+    rough, _ = total_cost(rule.costs, arms.tally, 0)
     while t <= end:
         if rough + rule.costs[0] >= near and t != checked:
-            return t, rough, lost, AT_LIMIT
+            return t, lost, AT_LIMIT
         arm = t - 1
         learn(counts, sums, levels, slopes, rule.biases, rule.scales, arm, 0, draw(truth, arm, 0, 0, rng))
         arms.tally[0] += 1
@@ -602,7 +605,7 @@ def play_first(
         if t <= len(trace):
             trace[t - 1, 0], trace[t - 1, 1] = arm, 0
         t += 1
-    return t, rough, lost, RUNNING
+    return t, lost, RUNNING
 
 
 @compiled
@@ -615,19 +618,22 @@ def play_block(
     end: int,
     size: int,
     u_end: float,
-    rough: float,
     near: float,
     checked: int,
     lost: float,
     rng: Generator,
     trace: IntArray,
-) -> tuple[int, int, float, float, int, int, int, float, int]:
-    """Play up to and including time ``end``, unless something is in the way: all that changed, and what it was."""
+) -> tuple[int, int, float, int, int, int, float, int]:
+    """Play up to and including time ``end``, unless something is in the way: all that changed, and what it was.
+
+    The sum of costs is only kept up roughly, to tell when a limit is near; then ``record`` makes it exactly.
+    """
     costs, biases, scales, gammas = rule.costs, rule.biases, rule.scales, rule.gammas
     counts, sums, levels, slopes, tally = arms.counts, arms.sums, arms.levels, arms.slopes, arms.tally
     keys, nodes, stack, twins, bounds = queue.keys, queue.nodes, queue.stack, queue.twins, queue.bounds
     sleepers, with_twins, threshold = len(queue.numbers) > 1, len(queue.slots) > 1, queue.thresholds[-1]
     u_far = math.sqrt(math.log(queue.wake_at[min(1, len(queue.numbers) - 1)]))
+    rough, _ = total_cost(costs, tally, 0)
     extra, arm, m, best, status = 0, 0, 0, np.inf, RUNNING
     while t <= end:
         u = math.sqrt(math.log(t))
@@ -657,7 +663,7 @@ def play_block(
             bounds[arm] = index(levels, slopes, arm, u_far)
         size = refile(keys, nodes, twins, place, size, index(levels, slopes, arm, u_end), with_twins)
         t += 1
-    return t, size, rough, lost, extra, arm, m, best, status
+    return t, size, lost, extra, arm, m, best, status
 
 
 @compiled
@@ -683,13 +689,11 @@ def run_on(
     t, lost, recorded, status, size, block, block_end, extra, arm, m = state.clock
     n_arms, n_lists, stop = len(arms.counts), len(queue.numbers), t + steps
     checked, best = 0, np.inf
-    # The sum of costs as it goes along, good for telling when a limit is near; then it is made exactly.
-    rough, _ = total_cost(rule.costs, arms.tally, 0)
     while t < stop and status == RUNNING:
-        near = account.limits[recorded] * (1 - 1e-9)
+        near = account.limits[recorded] * NEARLY
         if t <= n_arms:
-            end = min(n_arms, stop - 1)
-            t, rough, lost, status = play_first(truth, rule, arms, t, end, rough, near, checked, lost, rng, trace)
+            end, m = min(n_arms, stop - 1), 0
+            t, lost, status = play_first(truth, rule, arms, t, end, near, checked, lost, rng, trace)
         else:
             invalid = first_invalid(queue, t, best)
             if invalid < n_lists:
@@ -700,8 +704,8 @@ def run_on(
                 block_end, extra = min(t + int(block), queue.wake_at[-1]), 0
                 size = fill_heap(queue, arms, math.sqrt(math.log(block_end)))
             u_end, end = math.sqrt(math.log(block_end)), min(block_end, stop - 1)
-            t, size, rough, lost, looks, arm, m, best, status = play_block(
-                truth, rule, arms, queue, t, end, size, u_end, rough, near, checked, lost, rng, trace
+            t, size, lost, looks, arm, m, best, status = play_block(
+                truth, rule, arms, queue, t, end, size, u_end, near, checked, lost, rng, trace
             )
             extra += looks
         if status == AT_LIMIT:
