@@ -5,8 +5,8 @@
 MF-UCB on the paper's problems and on larger ones. The tuned scan goes row by row with flags for SIMD; the eight-lane
 scan also has its maximum unrolled by hand, and is the fastest scan that we could write. Packaged UCB implementations
 are measured where they are installed (``pip install mabwiser river SMPyBandits``; the last needs ``scipy<1.14``). Then
-the cost of a step at a million arms, the first call with an empty cache and the start of a second process. Steps are
-counted after the first pass over the arms, in which nobody has to search. Takes about three minutes.
+the cost of a step at a million arms, the first call with an empty cache and the start of a second process. Engine and
+compiled scans are timed after the first pass over the arms, in which nobody has to search. Takes about five minutes.
 """
 
 import argparse
@@ -106,13 +106,14 @@ def mfucb_cases(scale: float) -> dict[str, dict[str, float]]:
     problems |= {f"K = {k:,}, 0/1 rewards": large_problem(k, bernoulli=True) for k in (1_000, 10_000)}
     table = {}
     for name, problem in problems.items():
-        slow = int(min(3e6, 1.2e9 / problem.means.size) * scale)
+        # The same steps where that takes seconds. A scan looks at everything at every step, so its rate does not change.
+        slow = int((3e6 if problem.means.size <= 5000 else 1.2e9 / problem.means.size) * scale)
         table[name] = rates(
             {
                 "engine": (by_engine(problem, mfb.MFUCB()), int(3e6 * scale)),
                 "tuned scan": (by_scan(tuned_scan, problem, mfb.MFUCB()), slow),
                 "eight-lane scan": (by_scan(tuned_scan, problem, mfb.MFUCB(), True), slow),
-                "plain scan": (by_scan(plain_scan, problem, mfb.MFUCB()), slow // 6),
+                "plain scan": (by_scan(plain_scan, problem, mfb.MFUCB()), int(2e8 / problem.means.size * scale)),
                 "NumPy loop": (by_numpy(problem), int(4000 * scale)),
             }
         )
@@ -228,11 +229,12 @@ def memory_at_a_million() -> float:
 
 
 def start_up() -> dict[str, float]:
-    """Seconds of a first simulation with an empty cache, of one in a second process, and of the same once warm."""
+    """Seconds of first simulations with an empty cache, in a second process, and once warm: MF-UCB and UCB."""
     code = (
         "import time; s = time.perf_counter(); import mfbandit as m; p = m.paper_problem(3)\n"
-        "m.simulate(p, m.MFUCB(), capital=1e4); first = time.perf_counter() - s\n"
-        "s = time.perf_counter(); m.simulate(p, m.MFUCB(), capital=1e4); print(first, time.perf_counter() - s)"
+        "go = lambda: [m.simulate(p, policy, capital=1e4) for policy in (m.MFUCB(), m.UCB())]\n"
+        "go(); first = time.perf_counter() - s\n"
+        "s = time.perf_counter(); go(); print(first, time.perf_counter() - s)"
     )
     with tempfile.TemporaryDirectory() as cache:
         environment = os.environ | {"NUMBA_CACHE_DIR": cache}
@@ -255,8 +257,10 @@ def verdicts(results: dict[str, Any]) -> dict[str, str]:
     """Each target with what was measured."""
     lines = {}
     for name, least in AT_LEAST.items():
-        ratio = results["MF-UCB"][name]["engine"] / results["MF-UCB"][name]["tuned scan"]
-        lines[name] = f"{ratio:.3g} of the tuned scan, at least {least:g}: {'holds' if ratio >= least else 'MISSED'}"
+        table = results["MF-UCB"][name]
+        ratio, other = table["engine"] / table["tuned scan"], table["engine"] / table["eight-lane scan"]
+        held = "holds" if ratio >= least else "MISSED"
+        lines[name] = f"{ratio:.3g} of the tuned scan, at least {least:g}: {held} ({other:.3g} of the eight-lane scan)"
     steps = results["ns a step"]["Gaussian"]
     ratio = steps["1,000,000"] / steps["1,000"]
     held = "holds" if ratio <= MILLION_AT_MOST else "MISSED"

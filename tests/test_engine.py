@@ -128,6 +128,56 @@ def test_replayed_rewards(replace, policy, heap_arms):
     assert engine_plays(problem, policy, 400, 1, heap_arms=heap_arms).tolist() == [list(play) for play in by_hand]
 
 
+@pytest.mark.skipif(WITHOUT_JIT, reason="too long without compiling")
+@settings(max_examples=100)
+@given(problems(max_arms=60), st.sampled_from([0.001, 0.1, 2.0]), st.integers(0, 2**32), st.sampled_from([1, 2, 5]))
+def test_sleeping_changes_no_play_in_longer_runs(problem, rho, seed, heap_arms):
+    expected = scan_plays(plain_scan, problem, MFUCB(rho=rho), 20_000, seed)
+    assert np.array_equal(engine_plays(problem, MFUCB(rho=rho), 20_000, seed, heap_arms=heap_arms), expected)
+
+
+def test_a_list_that_comes_out_empty():
+    """The best index falls below the threshold of a list just when the next one's time is over: here at play 182."""
+    rng = np.random.default_rng(1)
+    k, fid = int(rng.choice([30, 60, 120])), Fidelities([1, 2], [0.4, 0], Bounded())
+    means = (rng.random(k) + fid.bias_column * rng.uniform(-1, 1, (2, k))).clip(0, 1)
+    problem = Problem(means, fid, Bernoulli())
+    expected = scan_plays(plain_scan, problem, MFUCB(rho=0.02), 250, seed=1)
+    assert np.array_equal(engine_plays(problem, MFUCB(rho=0.02), 250, seed=1, heap_arms=1), expected)
+
+
+@pytest.mark.parametrize("rewards", ["deterministic", "close together"])
+def test_ties_and_near_ties_among_many_arms(rewards):
+    """Equal arms are found to be twins, and sums that differ by little are told apart without a long search."""
+    k = 60 if WITHOUT_JIT else 3000
+    fid, rng = Fidelities([1], concentration=Bounded()), np.random.default_rng(0)
+    if rewards == "deterministic":
+        problem = Problem(np.full((1, k), 0.5), fid, Gaussian(0.0))
+    else:
+        past = Replay([[0.9 + 0.001 * rng.random(5) for _ in range(k)]])
+        problem = Problem(past.means, fid, past)
+    n = k + 200
+    by_hand = play_by_hand(problem, n, np.random.default_rng(1), multi_fidelity=False)
+    plays = engine_plays(problem, UCB(), n, 1, heap_arms=20 if WITHOUT_JIT else engine.HEAP_ARMS)
+    assert plays.tolist() == [list(play) for play in by_hand]
+
+
+@pytest.mark.skipif(WITHOUT_JIT, reason="nothing is compiled")
+def test_nothing_is_compiled_twice():
+    past = Replay([[[0.1, 0.2]]])
+    one = Fidelities([1], concentration=Bounded())
+    cases = (
+        (paper_problem(1), MFUCB()),
+        (paper_problem(1), UCB()),
+        (paper_problem(3), UCB()),
+        (Problem([[0.5]], one, Bernoulli()), MFUCB()),
+        (Problem(past.means, one, past), MFUCB()),
+    )
+    for problem, policy in cases:
+        engine_plays(problem, policy, 10, 0)
+    assert len(engine.run_on.signatures) == 1
+
+
 @settings(max_examples=10 if WITHOUT_JIT else 60)
 @given(
     problems(max_arms=12, max_fidelities=4),

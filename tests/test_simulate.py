@@ -2,6 +2,7 @@ import os
 import signal
 import subprocess
 import sys
+import threading
 import time
 from dataclasses import dataclass
 
@@ -27,6 +28,7 @@ from tests.test_confidence import SubExponential
 from tests.test_engine import engine_plays
 
 PROBLEM = paper_problem(3, seed=1)
+simulate_module = sys.modules["mfbandit.simulate"]  # the name in the package is the function's
 
 
 def same(one, other):
@@ -161,6 +163,8 @@ class TestErrors:
             ({"grid": 0}, "grid must have at least 1 point, got 0"),
             ({"grid": [5, 1]}, r"grid must be increasing capitals above 0, got \[5, 1\]"),
             ({"grid": []}, "grid must be increasing capitals above 0"),
+            ({"seed": -1}, "seed must not be negative, got -1"),
+            ({"grid": "abc"}, "grid must be increasing capitals above 0, got 'abc'"),
             ({"grid": [1e9]}, r"grid must not go beyond the capital 100, got 1e\+09"),
             ({"account": "mine"}, "account must be one of"),
         ],
@@ -168,6 +172,10 @@ class TestErrors:
     def test_bad_input(self, options, message):
         with pytest.raises(ValueError, match=message):
             simulate(PROBLEM, MFUCB(), **({"capital": 100} | options))
+
+    def test_no_problem(self):
+        with pytest.raises(ValueError, match="problem must be a Problem, got 3"):
+            simulate(3, MFUCB(), capital=100)  # type: ignore[arg-type]
 
     def test_a_policys_class(self):
         with pytest.raises(ValueError, match="policy must be an object with choose, index and recommend"):
@@ -197,6 +205,24 @@ class TestErrors:
             simulate(problem, MFUCB(), capital=100)
 
 
+def test_threads_stop_even_if_the_error_is_kept(monkeypatch):
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(simulate_module._Gather, "add", interrupted)
+    before = threading.active_count()
+    with pytest.raises(KeyboardInterrupt) as kept:
+        simulate(PROBLEM, MFUCB(), capital=1e6, runs=50, workers=2)
+    assert threading.active_count() == before
+    assert kept.value is not None
+
+
+def test_unused_capital_is_shown_as_done(capsys):
+    for policy in (UCB(), Slow()):
+        simulate(PROBLEM, policy, capital=19, progress=True)
+        assert "100%" in capsys.readouterr().err
+
+
 def test_progress(capsys):
     simulate(PROBLEM, UCB(), capital=5000, runs=2, progress=True)
     shown = capsys.readouterr()
@@ -223,6 +249,6 @@ def test_an_interrupt_stops_it(workers):
     assert process.stdout.readline().strip() == "ready"
     time.sleep(0.5)
     os.kill(process.pid, signal.SIGINT)
-    _, errors = process.communicate(timeout=30)  # without the interrupt it would take an hour
+    _, errors = process.communicate(timeout=5)  # a tenth of a second is usual; without the interrupt, an hour
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors

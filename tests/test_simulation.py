@@ -1,4 +1,5 @@
 import builtins
+import json
 
 import numpy as np
 import pytest
@@ -7,13 +8,15 @@ from mfbandit import MFUCB, UCB, Simulation, compare, paper_problem, simulate
 from mfbandit.simulation import t_quantile
 
 PROBLEM = paper_problem(3, seed=1)
+WORDS = ("policy", "problem", "account", "seed", "spawn_key")
 
 
-def made_up(regret, policy="A", account="paper"):
+def made_up(regret, policy="A", account="paper", problem="P"):
     regret = np.array(regret, dtype=float)
     runs, grid = regret.shape
     capital = np.arange(1.0, grid + 1)
-    return Simulation(policy, account, (0,), capital, regret, np.zeros((1, 1)), np.zeros(runs, int), np.zeros(runs))
+    nothing = np.zeros(runs, int)
+    return Simulation(policy, problem, account, (0,), (), capital, regret, np.zeros((1, 1)), nothing, np.zeros(runs))
 
 
 @pytest.mark.parametrize(
@@ -93,8 +96,12 @@ class TestCompare:
         a = made_up([[1.0], [2.0]])
         with pytest.raises(ValueError, match="same capitals and number of runs"):
             compare(a, made_up([[1.0]]))
-        with pytest.raises(ValueError, match="same account, got 'paper' and 'top'"):
+        with pytest.raises(ValueError, match="same account to be compared run by run, got 'paper' and 'top'"):
             compare(a, made_up([[1.0], [2.0]], account="top"))
+        with pytest.raises(ValueError, match="same problem"):
+            compare(a, made_up([[1.0], [2.0]], problem="Q"))
+        with pytest.raises(ValueError, match=r"same seed .* got \(1,\) and \(2,\)"):
+            compare(simulate(PROBLEM, UCB(), capital=100, seed=1), simulate(PROBLEM, UCB(), capital=100, seed=2))
 
 
 class TestKeeping:
@@ -105,13 +112,14 @@ class TestKeeping:
             MFUCB(),
             capital=1000,
             runs=2,
-            seed=np.random.SeedSequence(3, spawn_key=(4,)),
+            seed=np.random.SeedSequence(np.int64(3), spawn_key=(4,)),
             keep_plays=keep_plays,
         )
         path = tmp_path / "kept.npz"
         sim.save(path)
         again = Simulation.load(str(path))
-        assert (again.policy, again.account, again.seed) == ("MFUCB(rho=2.0)", "paper", (3, 4))
+        assert (again.policy, again.account, again.seed, again.spawn_key) == ("MFUCB(rho=2.0)", "paper", (3,), (4,))
+        assert again.problem == PROBLEM.digest
         for name in ("capital", "regret", "plays", "steps", "spent"):
             assert getattr(again, name).tobytes() == getattr(sim, name).tobytes()
         assert (again.run_plays is not None) == keep_plays
@@ -136,10 +144,28 @@ class TestKeeping:
     def test_another_file(self, tmp_path):
         path = tmp_path / "other.npz"
         np.savez(path, x=np.zeros(1))
-        with pytest.raises(ValueError, match=r"other.npz must be a file that Simulation.save wrote"):
+        with pytest.raises(ValueError, match=r"other.npz must be a whole file that Simulation.save wrote"):
             Simulation.load(path)
         path.write_bytes(b"nonsense")
-        with pytest.raises(ValueError, match=r"other.npz must be a file that Simulation.save wrote"):
+        with pytest.raises(ValueError, match=r"other.npz must be a whole file that Simulation.save wrote"):
+            Simulation.load(path)
+
+    @pytest.mark.parametrize("damage", ["cut", "flip", "npy", "words", "arrays"])
+    def test_a_damaged_file(self, tmp_path, damage):
+        path = tmp_path / "kept.npz"
+        simulate(PROBLEM, UCB(), capital=1000).save(path)
+        whole = path.read_bytes()
+        if damage == "cut":
+            path.write_bytes(whole[:-100])
+        elif damage == "flip":
+            middle = len(whole) // 2
+            path.write_bytes(whole[:middle] + bytes([whole[middle] ^ 255]) + whole[middle + 1 :])
+        elif damage == "npy":
+            with path.open("wb") as file:
+                np.save(file, np.zeros(3))
+        else:
+            np.savez(path, about=np.array("{}" if damage == "words" else json.dumps(dict.fromkeys(WORDS, "1"))))
+        with pytest.raises(ValueError, match=r"kept.npz must be a whole file that Simulation.save wrote"):
             Simulation.load(path)
 
 

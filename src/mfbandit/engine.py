@@ -172,7 +172,8 @@ def prepare(problem: Problem, policy: UCB | MFUCB, account: AccountName) -> tupl
 
 
 def _by_arm(table: NDArray[Any]) -> NDArray[Any]:
-    return np.ascontiguousarray(table.T)
+    # Always a copy: a read-only array is another type to Numba, and all would be compiled a second time.
+    return np.array(table.T, order="C")
 
 
 def _rewards(problem: Problem, rows: slice) -> tuple[int, FloatArray, tuple[FloatArray, IntArray, IntArray]]:
@@ -214,9 +215,10 @@ def begin(truth: Truth, capitals: FloatArray, best_mean: float, heap_arms: int =
         np.zeros(m, dtype=np.int64),
     )
     account = Account(capitals, limit(capitals), np.zeros(len(capitals)), best_mean)
+    ties = truth.kind != GAUSSIAN or bool((truth.sigmas == 0).any())
     return State(
         arms,
-        _queue(k, heap_arms, twins=k > heap_arms and truth.kind != GAUSSIAN),
+        _queue(k, heap_arms, twins=k > heap_arms and ties),
         Clock(1, 0.0, 0, RUNNING, 0, 16.0, 1, 0, 0, 0),
         account,
     )
@@ -403,12 +405,13 @@ def same_lines(levels: FloatArray, slopes: FloatArray, one: int, other: int) -> 
 
 
 @compiled
-def hashed(counts: IntArray, sums: FloatArray, arm: int) -> int:
-    """A number that arms with equal counts and sums share."""
+def hashed(counts: IntArray, sum_bits: IntArray, arm: int) -> int:
+    """A number that arms with equal counts and sums share, and hardly any others."""
     mixed = 0
     for m in range(counts.shape[1]):
-        mixed = (mixed * 31 + int(counts[arm, m])) * 1000003 + int(sums[arm, m] * 1024)
-    return mixed ^ (mixed >> 15)
+        mixed = (mixed ^ (int(counts[arm, m]) << 1) ^ int(sum_bits[arm, m])) * 1181783497276652981
+        mixed ^= mixed >> 32
+    return mixed
 
 
 @compiled
@@ -417,14 +420,14 @@ def stands_behind(
     tails: IntArray,
     slots: IntArray,
     counts: IntArray,
-    sums: FloatArray,
+    sum_bits: IntArray,
     levels: FloatArray,
     slopes: FloatArray,
     arm: int,
     mask: int,
 ) -> bool:
     """Link an arm behind an earlier one with the same lines; False if there is none, and it comes first itself."""
-    slot = hashed(counts, sums, arm) & mask
+    slot = hashed(counts, sum_bits, arm) & mask
     twins[arm] = NOBODY
     while slots[slot] != NOBODY:
         first = slots[slot]
@@ -442,7 +445,7 @@ def stands_behind(
 def fill_heap(queue: Queue, arms: Arms, u_end: float) -> int:
     """Put the arms that are awake into the heap, by their index at the block's end; how many places they take."""
     keys, nodes, twins, tails, slots = queue.keys, queue.nodes, queue.twins, queue.tails, queue.slots
-    counts, sums, levels, slopes = arms.counts, arms.sums, arms.levels, arms.slopes
+    counts, sum_bits, levels, slopes = arms.counts, arms.sums.view(np.int64), arms.levels, arms.slopes
     awake, with_twins = queue.lists[-1, : queue.numbers[-1]], len(slots) > 1
     mask = 1
     if with_twins:
@@ -451,7 +454,7 @@ def fill_heap(queue: Queue, arms: Arms, u_end: float) -> int:
         slots[:mask] = NOBODY
     size = 0
     for arm in awake:
-        if with_twins and stands_behind(twins, tails, slots, counts, sums, levels, slopes, arm, mask - 1):
+        if with_twins and stands_behind(twins, tails, slots, counts, sum_bits, levels, slopes, arm, mask - 1):
             continue
         keys[size], nodes[size] = index(levels, slopes, arm, u_end), arm
         size += 1
@@ -501,21 +504,32 @@ def choose_threshold(source: SmallArray, levels: FloatArray, slopes: FloatArray,
 
 @counting
 def rouse(queue: Queue, arms: Arms, first: int, t: int) -> None:
-    """Make the lists anew from the first that is no longer valid. Each is meant to last twice as long as it did."""
+    """Make the lists anew from the first that is no longer valid.
+
+    A list that comes out empty says that the one before it is not valid either: all in there have fallen below its
+    threshold. The first made of all arms is never empty.
+    """
+    i = first
+    while i < len(queue.numbers):
+        make_list(queue, arms, i, t)
+        i += 1 if queue.numbers[i] > 0 else -1
+
+
+@counting
+def make_list(queue: Queue, arms: Arms, i: int, t: int) -> None:
+    """Make one list from the one before it, to last twice as long as the last one did."""
     levels, slopes, bounds = arms.levels, arms.slopes, queue.bounds
-    u = math.sqrt(math.log(t))
-    for i in range(first, len(queue.numbers)):
-        lasted = 2.0 * (t - queue.woken_at[i])
-        queue.naps[i] = min(max(lasted, queue.naps[i] / 4, 1.0), queue.naps[i] * 4)
-        queue.woken_at[i] = t
-        queue.wake_at[i] = min(t + int(queue.naps[i]), queue.wake_at[i - 1])
-        u_wake = math.sqrt(math.log(queue.wake_at[i]))
-        source = queue.lists[i - 1, : queue.numbers[i - 1]]
-        threshold = max(choose_threshold(source, levels, slopes, u, u_wake), queue.thresholds[i - 1])
-        queue.thresholds[i] = threshold
-        if i == 1:
-            bound_all(bounds, levels, slopes, u_wake)
-        queue.numbers[i] = select(source, queue.lists[i], bounds, levels, slopes, u_wake, threshold)
+    lasted = 2.0 * (t - queue.woken_at[i])
+    queue.naps[i] = min(max(lasted, queue.naps[i] / 4, 1.0), queue.naps[i] * 4)
+    queue.woken_at[i] = t
+    queue.wake_at[i] = min(t + int(queue.naps[i]), queue.wake_at[i - 1])
+    u, u_wake = math.sqrt(math.log(t)), math.sqrt(math.log(queue.wake_at[i]))
+    source = queue.lists[i - 1, : queue.numbers[i - 1]]
+    threshold = max(choose_threshold(source, levels, slopes, u, u_wake), queue.thresholds[i - 1])
+    queue.thresholds[i] = threshold
+    if i == 1:
+        bound_all(bounds, levels, slopes, u_wake)
+    queue.numbers[i] = select(source, queue.lists[i], bounds, levels, slopes, u_wake, threshold)
 
 
 @compiled

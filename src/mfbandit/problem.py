@@ -1,5 +1,6 @@
 """The hidden truth of a simulation: every arm's mean at every fidelity, and how rewards are drawn."""
 
+import hashlib
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
@@ -155,6 +156,20 @@ class Problem:
         """μ* − μ^(M)_k: what is lost per unit of capital spent on each arm; shape (K,)."""
         gaps: FloatArray = self.best_mean - self.means[-1]
         return gaps
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve characters that tell problems apart: a hash of the means, what is known, and how rewards are drawn.
+
+        >>> from mfbandit.concentration import Bounded
+        >>> fid = Fidelities(costs=[1], concentration=Bounded())
+        >>> one, same, other = (Problem([[mean]], fid, Bernoulli()).digest for mean in (0.5, 0.5, 0.6))
+        >>> one == same, one == other
+        (True, False)
+        """
+        rewards = "Replay" if isinstance(self.rewards, Replay) else repr(self.rewards)
+        known = f"{self.means.shape} {self.fidelities.costs} {self.fidelities.biases} {rewards}"
+        return hashlib.sha256(known.encode() + self.means.tobytes()).hexdigest()[:12]
 
     def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int | None = None) -> float:
         """One reward of ``arm`` at ``fidelity``.

@@ -3,9 +3,10 @@
 import os
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+import time
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from functools import partial
 
@@ -21,7 +22,8 @@ from mfbandit.simulation import Simulation
 from mfbandit.stats import Stats
 from mfbandit.values import whole
 
-STRETCH = 100_000  # plays of the engine between two looks at the clock: well under a second, also with many arms
+FIRST_STRETCH = 1_000  # plays that the engine makes before it is looked at ...
+STRETCH_SECONDS = 0.1  # ... and then about as many as take this long
 Tick = Callable[[float], None]
 
 
@@ -60,11 +62,12 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
         capital: Λ, what all plays of a run together may cost. A run ends at the first play that does not fit.
         runs: how many runs.
         seed: for all chance. Run i depends on it and on i alone, whatever else is chosen here.
-        grid: at how many evenly spaced capitals up to ``capital`` to record regret, or at which (increasing).
+        grid: at how many evenly spaced capitals up to ``capital`` to record regret, or at which (increasing;
+            ``capital`` itself is added where it is not the last).
         account: what a play earns, see :func:`~mfbandit.pseudo_rewards`.
         keep_plays: keep the final plays of each run, (runs, M, K), and not only their mean.
         workers: threads, which run without Python's lock; all cores by default. Where joblib has been told to use
-            another backend (``joblib.parallel_config``), that many of its workers.
+            another backend (``joblib.parallel_config``), that many of its workers, or its own ``n_jobs``.
         progress: show a progress bar; by default on a terminal.
 
     Raises:
@@ -79,6 +82,8 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     [45164, 83284, 122]
     """
     check_is_policy(policy)
+    if not isinstance(problem, Problem):
+        raise ValueError(f"problem must be a Problem, got {problem!r}")
     if whole("runs", runs) < 1:
         raise ValueError(f"runs must be at least 1, got {runs}")
     if workers is not None and whole("workers", workers) < 1:
@@ -87,9 +92,13 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     capitals = _grid(grid, checked_capital(capital, policy, problem.fidelities, start))
     job = partial(one_run, problem, policy, capitals, account)
     gather = _Gather(problem, len(capitals), runs, keep_plays)
-    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(whole("seed", seed))
-    with _progress_bar(type(policy).__name__, runs, progress) as tick:
-        for i, run in _all_runs(job, _children(root, runs), workers, tick):
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(_seed(seed))
+    with (
+        _progress_bar(type(policy).__name__, runs, progress) as tick,
+        # Closed at once also on Ctrl-C, when the exception may keep it alive: then its threads stop.
+        closing(_all_runs(job, _children(root, runs), workers, tick)) as results,
+    ):
+        for i, run in results:
             gather.add(i, run)
     return gather.result(policy, account, root, capitals)
 
@@ -132,10 +141,12 @@ def _engine_run(
 
     truth, rule = engine.prepare(problem, policy, account)
     state = engine.begin(truth, capitals, problem.best_mean)
-    spent = 0.0
+    spent, steps = 0.0, FIRST_STRETCH
     while state.clock.status == engine.RUNNING:
-        state = engine.advance(truth, rule, state, rng, STRETCH)
-        now = float(rule.costs @ state.arms.tally)
+        began = time.perf_counter()
+        state = engine.advance(truth, rule, state, rng, steps)
+        steps = _next_stretch(steps, time.perf_counter() - began)
+        now = _spent(rule.costs, state.arms.tally)
         tick((now - spent) / capitals[-1])
         spent = now
     if state.clock.status == engine.RAN_DRY:
@@ -144,7 +155,14 @@ def _engine_run(
         raise RuntimeError(ran_dry(arm, level, int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[-len(rule.costs) :] = state.arms.counts.T
-    return Run(state.account.regret, plays, int(state.arms.tally.sum()), _spent(rule.costs, state.arms.tally))
+    tick(1 - spent / capitals[-1])
+    return Run(state.account.regret, plays, int(state.arms.tally.sum()), spent)
+
+
+def _next_stretch(steps: int, seconds: float) -> int:
+    """How many plays to make before the next look at the clock; results do not depend on it."""
+    factor = min(max(STRETCH_SECONDS / max(seconds, 1e-6), 0.1), 4)
+    return int(min(max(steps * factor, 100), 10**7))
 
 
 def plain_run(
@@ -174,6 +192,7 @@ def plain_run(
             recorded += 1
         if recorded == len(limits):
             tally[m] -= 1
+            tick(1 - spent / capitals[-1])
             return Run(regret, stats.counts, int(tally.sum()), spent)
         reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
         stats.counts[m, arm] += 1
@@ -192,12 +211,18 @@ def _spent(costs: FloatArray, tally: IntArray) -> float:
     return spent
 
 
+def _seed(seed: int) -> int:
+    if whole("seed", seed) < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")
+    return seed
+
+
 def _grid(grid: int | Sequence[float], capital: float) -> FloatArray:
     if isinstance(grid, int | np.integer):
         if grid < 1:
             raise ValueError(f"grid must have at least 1 point, got {grid}")
         return np.linspace(0, capital, int(grid) + 1)[1:]
-    points = np.array(grid, dtype=np.float64)
+    points = np.array(list(grid), dtype=np.float64) if not isinstance(grid, str) else np.zeros(0)
     if points.ndim != 1 or not points.size or not (points > 0).all() or not (np.diff(points) > 0).all():
         raise ValueError(f"grid must be increasing capitals above 0, got {grid!r}")
     if points[-1] > capital:
@@ -217,6 +242,7 @@ class _Gather:
     """Puts runs together as they come, in any order."""
 
     def __init__(self, problem: Problem, grid: int, runs: int, keep_plays: bool) -> None:
+        self._problem = problem
         self._regret = np.zeros((runs, grid))
         self._steps, self._spent = np.zeros(runs, dtype=np.int64), np.zeros(runs)
         self._plays = np.zeros(problem.means.shape, dtype=np.int64)
@@ -231,10 +257,19 @@ class _Gather:
     def result(
         self, policy: Policy, account: Account, root: np.random.SeedSequence, capitals: FloatArray
     ) -> Simulation:
-        seed = (*np.atleast_1d(np.array(root.entropy, dtype=object)).tolist(), *root.spawn_key)
-        plays = self._plays / len(self._regret)
+        entropy = np.atleast_1d(np.array(root.entropy, dtype=object)).tolist()
         return Simulation(
-            str(policy), account, seed, capitals, self._regret, plays, self._steps, self._spent, self._run_plays
+            policy=str(policy),
+            problem=self._problem.digest,
+            account=account,
+            seed=tuple(int(part) for part in entropy),
+            spawn_key=tuple(int(part) for part in root.spawn_key),
+            capital=capitals,
+            regret=self._regret,
+            plays=self._plays / len(self._regret),
+            steps=self._steps,
+            spent=self._spent,
+            run_plays=self._run_plays,
         )
 
 
@@ -243,7 +278,7 @@ class _Gather:
 
 def _all_runs(
     job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], workers: int | None, tick: Tick
-) -> Iterator[tuple[int, Run]]:
+) -> Generator[tuple[int, Run], None, None]:
     backend = _joblib_backend()
     if backend is not None:
         return _by_joblib(backend, job, seeds, workers, tick)
@@ -259,7 +294,7 @@ def _cores() -> int:
 
 def _by_threads(
     job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], threads: int, tick: Tick
-) -> Iterator[tuple[int, Run]]:
+) -> Generator[tuple[int, Run], None, None]:
     stop = threading.Event()
 
     def tick_or_stop(share: float) -> None:
@@ -289,7 +324,7 @@ def _joblib_backend() -> object | None:
 
 def _by_joblib(
     backend: object, job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], workers: int | None, tick: Tick
-) -> Iterator[tuple[int, Run]]:
+) -> Generator[tuple[int, Run], None, None]:
     from joblib import Parallel, delayed  # noqa: PLC0415
 
     as_they_come = "generator" if getattr(backend, "supports_return_generator", False) else "list"

@@ -2,6 +2,8 @@
 
 import json
 import math
+import zipfile
+import zlib
 from dataclasses import dataclass
 from pathlib import Path
 from statistics import NormalDist
@@ -20,8 +22,10 @@ class Simulation:
 
     Args:
         policy: the policy with its parameters, as text.
+        problem: the problem's digest, by which two simulations are known to be of the same one.
         account: how plays were paid, see :func:`~mfbandit.pseudo_rewards`.
-        seed: the entropy of the seed, and the spawn key of a SeedSequence.
+        seed: the seed, or the entropy of a SeedSequence.
+        spawn_key: the spawn key of a SeedSequence.
         capital: Λ at which regret was recorded, increasing; shape (G,).
         regret: R(Λ) of each run, eq. 1, in units of capital times reward; shape (runs, G).
         plays: mean final plays of each arm at each fidelity; shape (M, K).
@@ -36,8 +40,10 @@ class Simulation:
     """
 
     policy: str
+    problem: str
     account: str
     seed: tuple[int, ...]
+    spawn_key: tuple[int, ...]
     capital: FloatArray
     regret: FloatArray
     plays: FloatArray
@@ -47,7 +53,8 @@ class Simulation:
 
     def __repr__(self) -> str:
         runs, grid = self.regret.shape
-        return f"<Simulation {self.policy}, {runs} runs, capital up to {self.capital[-1]:g} at {grid} points>"
+        points = f"{grid} point{'s' * (grid > 1)}"
+        return f"<Simulation {self.policy}, {_runs(runs)}, capital up to {self.capital[-1]:g} at {points}>"
 
     def summary(self, confidence: float = 0.95) -> "Summary":
         """Mean regret at every capital with an interval of Student's t over runs.
@@ -100,7 +107,7 @@ class Simulation:
         (True, 'UCB(rho=2.0)')
         """
         target = Path(path)
-        about = json.dumps({"policy": self.policy, "account": self.account, "seed": self.seed})
+        about = json.dumps({name: getattr(self, name) for name in _WORDS})
         arrays = {name: getattr(self, name) for name in _ARRAYS if getattr(self, name) is not None}
         part = target.with_name(target.name + ".part")
         try:
@@ -114,14 +121,16 @@ class Simulation:
     def load(cls, path: str | Path) -> "Simulation":
         """The simulation that :meth:`save` wrote."""
         try:
-            with np.load(path) as file:
-                about = json.loads(str(file["about"]))
+            with Path(path).open("rb") as stream, np.load(stream) as file:
+                words = {name: json.loads(str(file["about"]))[name] for name in _WORDS}
                 arrays = {name: file[name] for name in _ARRAYS if name in file}
-        except (KeyError, ValueError, EOFError):
-            raise ValueError(f"{path} must be a file that Simulation.save wrote, and is not") from None
-        return cls(about["policy"], about["account"], tuple(about["seed"]), **arrays)
+            words |= {"seed": tuple(words["seed"]), "spawn_key": tuple(words["spawn_key"])}
+            return cls(**words, **arrays)
+        except (KeyError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
+            raise ValueError(f"{path} must be a whole file that Simulation.save wrote, and is not") from None
 
 
+_WORDS = ("policy", "problem", "account", "seed", "spawn_key")
 _ARRAYS = ("capital", "regret", "plays", "steps", "spent", "run_plays")
 
 
@@ -138,7 +147,7 @@ class Summary:
     high: FloatArray
 
     def __str__(self) -> str:
-        title = f"regret of {self.policy} over {self.runs} runs, with {100 * self.confidence:g} % intervals"
+        title = f"regret of {self.policy} over {_runs(self.runs)}, with {100 * self.confidence:g} % intervals"
         columns = {"capital": self.capital, "mean": self.mean, "low": self.low, "high": self.high}
         return "\n".join([title, *_table(columns)])
 
@@ -191,7 +200,7 @@ def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Compariso
 
     Args:
         a: one simulation.
-        b: the other, with the same capitals, number of runs and account.
+        b: the other, of the same problem, with the same seed, capitals, number of runs and account.
         confidence: how often the intervals should cover the truth, in (0, 1).
 
     >>> from mfbandit import MFUCB, UCB, paper_problem, simulate
@@ -200,8 +209,12 @@ def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Compariso
     >>> bool(compare(*sims).ratio_high[0] < 1)
     True
     """
-    if a.account != b.account:
-        raise ValueError(f"simulations must have the same account, got {a.account!r} and {b.account!r}")
+    for name in ("problem", "account", "seed", "spawn_key"):
+        if getattr(a, name) != getattr(b, name):
+            raise ValueError(
+                f"simulations must have the same {name} to be compared run by run, "
+                f"got {getattr(a, name)!r} and {getattr(b, name)!r}"
+            )
     if a.regret.shape != b.regret.shape or not np.array_equal(a.capital, b.capital):
         raise ValueError(
             "simulations must have the same capitals and number of runs, got regret of shape "
@@ -243,7 +256,7 @@ def _interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatA
 def t_quantile(p: float, freedom: int) -> float:
     r"""Quantile of Student's t by its expansion in 1/ν around the normal one, exact for 1 and 2 degrees of freedom.
 
-    The error at p = 0.975 is below 0.4 % from 3 degrees of freedom on, and falls quickly.
+    From 3 degrees of freedom on the error is below 0.4 % at p = 0.975, and below 5 % at p = 0.9995; it falls quickly.
 
     >>> [round(t_quantile(0.975, n), 3) for n in (1, 2, 9, 99)]
     [12.706, 4.303, 2.262, 1.984]
@@ -272,6 +285,10 @@ def _table(columns: dict[str, FloatArray]) -> list[str]:
         "  ".join(f"{cell[i]:>{max(width, 8)}}" for cell, width in zip(cells, widths, strict=True))
         for i in range(len(rows) + 1)
     ]
+
+
+def _runs(number: int) -> str:
+    return f"{number} run{'s' * (number > 1)}"
 
 
 def _text(value: float) -> str:
