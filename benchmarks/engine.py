@@ -106,7 +106,7 @@ def mfucb_cases(scale: float) -> dict[str, dict[str, float]]:
     problems |= {f"K = {k:,}, 0/1 rewards": large_problem(k, bernoulli=True) for k in (1_000, 10_000)}
     table = {}
     for name, problem in problems.items():
-        # The same steps where that takes seconds. A scan looks at everything at every step, so its rate does not change.
+        # The same steps where that takes seconds. A scan looks at everything at every step: its rate does not change.
         slow = int((3e6 if problem.means.size <= 5000 else 1.2e9 / problem.means.size) * scale)
         table[name] = rates(
             {

@@ -12,8 +12,9 @@ heap. A list is good until its time has come or the best index falls below its t
 before that. Rewards of 0 and 1 make many arms exactly equal; such *twins* stand behind one another in the heap, and
 only the first is looked at. All comparisons are of numbers made by the floating-point expression of
 ``confidence.py``, in which rounding keeps the order: a key is a bound to the last bit, and no tolerance is needed
-anywhere. (Left out: filing each sleeper by the moment at which it could first matter. That is about twice as fast at
-a million arms, and takes epsilons and many more lines.)
+anywhere. Where noise is far smaller than the learner was told, thousands of arms stay nearly equal, none of them
+twins, and a step has to look at many. (Left out: filing each sleeper by the moment at which it could first matter.
+That is about twice as fast at a million arms, and takes epsilons and many more lines.)
 
 Arrays over arms and fidelities have shape (K, M) here: what is known of one arm lies together.
 """
