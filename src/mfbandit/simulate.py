@@ -22,8 +22,8 @@ from mfbandit.simulation import Simulation
 from mfbandit.stats import Stats
 from mfbandit.values import whole
 
-FIRST_STRETCH = 1_000  # plays that the engine makes before it is looked at ...
-STRETCH_SECONDS = 0.1  # ... and then about as many as take this long
+STRETCH_SECONDS = 0.1  # the engine runs about this long between two looks at it ...
+SHORTEST, LONGEST = 100, 50_000  # ... and so many plays; a sudden change from fast plays to slow ones is possible
 Tick = Callable[[float], None]
 
 
@@ -141,7 +141,7 @@ def _engine_run(
 
     truth, rule = engine.prepare(problem, policy, account)
     state = engine.begin(truth, capitals, problem.best_mean)
-    spent, steps = 0.0, FIRST_STRETCH
+    spent, steps = 0.0, SHORTEST
     while state.clock.status == engine.RUNNING:
         began = time.perf_counter()
         state = engine.advance(truth, rule, state, rng, steps)
@@ -162,7 +162,7 @@ def _engine_run(
 def _next_stretch(steps: int, seconds: float) -> int:
     """How many plays to make before the next look at the clock; results do not depend on it."""
     factor = min(max(STRETCH_SECONDS / max(seconds, 1e-6), 0.1), 4)
-    return int(min(max(steps * factor, 100), 10**7))
+    return int(min(max(steps * factor, SHORTEST), LONGEST))
 
 
 def plain_run(
