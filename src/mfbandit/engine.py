@@ -14,7 +14,7 @@ only the first is looked at. All comparisons are of numbers made by the floating
 ``confidence.py``, in which rounding keeps the order: a key is a bound to the last bit, and no tolerance is needed
 anywhere. Where noise is far smaller than the learner was told, thousands of arms stay nearly equal, none of them
 twins, and a step has to look at many. (Left out: filing each sleeper by the moment at which it could first matter.
-That is about twice as fast at a million arms, and takes epsilons and many more lines.)
+In an earlier trial that was about twice as fast at a million arms; it takes epsilons and many more lines.)
 
 Arrays over arms and fidelities have shape (K, M) here: what is known of one arm lies together.
 """
