@@ -88,7 +88,9 @@ def test_bad_input(arguments, message):
 def test_what_is_not_known_is_asked_for_by_name():
     unknown = Fidelities([1, 2])
     with pytest.raises(ValueError, match="biases are needed here"):
-        _ = unknown.gammas if unknown.concentration else unknown.known_biases
+        _ = unknown.known_biases
+    with pytest.raises(ValueError, match="biases are needed here"):
+        _ = Fidelities([1, 2], concentration=Bounded()).gammas
     with pytest.raises(ValueError, match="a concentration is needed here"):
         _ = unknown.tails
 

@@ -105,6 +105,12 @@ ANYTHING: Any = ["gaussian", Bernoulli, [1, 10]]
             lambda: Problem([[0.5], [0.5]], FID, Replay([[[9.0]], [[9.0]]])),
             "means must be the averages of the samples (Replay.means), got 0.5 for arm 0 at fidelity 0",
         ),
+        (
+            lambda: Problem([[0.5], [0.5, 0.6]], FID, Gaussian(1)),
+            "means must be numbers in a regular table, got [[0.5], [0.5, 0.6]]",
+        ),
+        (lambda: Gaussian(ANYTHING[0]), "sigma must be numbers in a regular table, got 'gaussian'"),
+        (lambda: Replay([[["a"]]]), "samples of arm 0 at fidelity 0 must be numbers in a regular table, got ['a']"),
         (lambda: Replay([]), "samples must have a row for each fidelity"),
         (lambda: Replay([[[1.0]], [[1.0], [2.0]]]), "got rows of [1, 2] arms"),
         (lambda: Replay([[[]]]), "samples of arm 0 at fidelity 0 must be a list of at least one finite number"),

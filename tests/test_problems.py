@@ -68,3 +68,5 @@ def test_unknown_problem(number):
 def test_one_arm_cannot_mislead():
     with pytest.raises(ValueError, match="arms must be at least 2, got 1"):
         misleading_problem(1)
+    with pytest.raises(ValueError, match=r"arms must be a whole number, got 2\.5"):
+        misleading_problem(2.5)  # type: ignore[arg-type]

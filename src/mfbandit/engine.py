@@ -585,7 +585,7 @@ def next_block(block: float, awake: int, extra: int, n_arms: int, t: int) -> flo
 
 @compiled
 def total_cost(costs: FloatArray, tally: IntArray, m: int) -> tuple[float, float]:
-    """Capital spent, and with one more play at m; by the same sum as regret.spending."""
+    """Capital spent, and with one more play at m; by the same sum as capital.spending."""
     spent, after = 0.0, 0.0
     for i in range(len(costs)):
         spent += costs[i] * tally[i]

@@ -29,7 +29,7 @@ class Gaussian:
     sigma: float | Sequence[float]
 
     def __post_init__(self) -> None:
-        sigma = np.asarray(self.sigma, dtype=np.float64)
+        sigma = _numbers("sigma", self.sigma)
         if sigma.ndim > 1 or sigma.size == 0 or not (np.isfinite(sigma) & (sigma >= 0)).all():
             raise ValueError(f"sigma must be finite and not negative, got {self.sigma}")
         object.__setattr__(self, "sigma", float(sigma) if sigma.ndim == 0 else tuple(sigma.tolist()))
@@ -124,7 +124,7 @@ class Problem:
     def __init__(
         self, means: ArrayLike, fidelities: Fidelities, rewards: Rewards, *, misspecified: bool = False
     ) -> None:
-        table = np.array(means, dtype=np.float64)
+        table = _numbers("means", means)
         table.flags.writeable = False
         _check_shape(table, fidelities)
         _check_rewards(table, rewards)
@@ -224,8 +224,15 @@ def ran_dry(arm: int, fidelity: int, recorded: int) -> str:
     )
 
 
+def _numbers(what: str, given: ArrayLike) -> FloatArray:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be numbers in a regular table, got {given!r}") from None
+
+
 def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
-    rewards = np.array(cell, dtype=np.float64)
+    rewards = _numbers(f"samples of arm {k} at fidelity {m}", cell)
     if rewards.ndim != 1 or rewards.size == 0 or not np.isfinite(rewards).all():
         raise ValueError(
             f"samples of arm {k} at fidelity {m} must be a list of at least one finite number, got {cell!r}"

@@ -8,6 +8,7 @@ from mfbandit.arrays import FloatArray
 from mfbandit.concentration import Bounded, SubGaussian
 from mfbandit.fidelities import Fidelities
 from mfbandit.problem import Bernoulli, Gaussian, Problem
+from mfbandit.values import whole
 
 
 def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Problem:
@@ -64,7 +65,7 @@ def misleading_problem(arms: int = 20) -> Problem:
     >>> problem.means.round(2).tolist()
     [[0.6, 0.5, 0.4], [0.52, 0.5, 0.48], [0.4, 0.5, 0.6]]
     """
-    if arms < 2:  # noqa: PLR2004 - one arm cannot be ranked wrongly
+    if whole("arms", arms) < 2:  # noqa: PLR2004 - one arm cannot be ranked wrongly
         raise ValueError(f"arms must be at least 2, got {arms}")
     fidelities = Fidelities(costs=(1, 4, 16), biases=(0.2, 0.12, 0), concentration=SubGaussian(0.2))
     truth = np.linspace(0.4, 0.6, arms)
