@@ -1,5 +1,6 @@
 """Multi-fidelity multi-armed bandits: MF-UCB and everything around it."""
 
+from mfbandit import theory
 from mfbandit.checks import ContractBroken, check_experiment, check_policy
 from mfbandit.concentration import Bounded, Concentration, SubGaussian
 from mfbandit.confidence import Bounds
@@ -51,4 +52,5 @@ __all__ = [
     "pseudo_rewards",
     "regret",
     "simulate",
+    "theory",
 ]

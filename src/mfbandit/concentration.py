@@ -4,6 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Protocol, runtime_checkable
 
+import numpy as np
+
+from mfbandit.arrays import FloatArray
 from mfbandit.values import number, positive
 
 
@@ -124,3 +127,16 @@ class Bounded:
     def psi_inv(self, y: float, /) -> float:
         """σ · sqrt(2y) with σ half the range."""
         return self.scale * math.sqrt(2 * y)
+
+
+def rates(tail: Concentration, deviations: FloatArray) -> FloatArray:
+    """ψ of many deviations at once; the same shape, per reward.
+
+    >>> rates(SubGaussian(0.5), np.array([[0.0, 1.0]])).tolist()
+    [[0.0, 2.0]]
+    """
+    if type(tail) in (SubGaussian, Bounded):  # not isinstance: a subclass may have a psi of its own
+        scale = tail.scale  # type: ignore[attr-defined]
+        result: FloatArray = deviations * deviations / (2 * scale * scale)
+        return result
+    return np.array([tail.psi(x) for x in deviations.ravel().tolist()]).reshape(deviations.shape)

@@ -4,7 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import pairwise
+from itertools import accumulate, pairwise
 
 import numpy as np
 
@@ -153,6 +153,17 @@ class Fidelities:
         """
         return (*self._hardly_cheaper(), *self._hardly_worse(), *self._too_wide(), *self._decay())
 
+    @cached_property
+    def decay_sides(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        r"""Σ_{i≤m} 1/ψ(ζ_i) and 1/ψ(ζ_{m+1}) for each m < M: Assumption 1 wants the first to be at most the second.
+
+        >>> Fidelities(costs=[1, 4], biases=[0.5, 0], concentration=SubGaussian(0.5)).decay_sides
+        ((2.0,), (inf,))
+        """
+        rates = [tail.psi(bias) for bias, tail in zip(self.known_biases, self.tails, strict=True)]
+        each = [1 / rate if rate > 0 else math.inf for rate in rates]
+        return tuple(accumulate(each[:-1])), tuple(each[1:])
+
     @property
     def _cost_ratios(self) -> list[float]:
         return [low / high for low, high in pairwise(self.costs)]
@@ -187,14 +198,12 @@ class Fidelities:
     def _decay(self) -> list[str]:
         if self.biases is None or self.concentration is None:
             return []
-        rates = [tail.psi(bias) for bias, tail in zip(self.biases, self.tails, strict=True)]
-        sides = [1 / rate if rate > 0 else math.inf for rate in rates]
         return [
             f"The biases decay too slowly at fidelity {m} (Assumption 1): the sum of 1/psi(bias) over "
-            f"fidelities 0 to {m - 1} is {sum(sides[:m]):.4g}, more than 1/psi(bias) = {sides[m]:.4g} of "
+            f"fidelities 0 to {m - 1} is {left:.4g}, more than 1/psi(bias) = {right:.4g} of "
             f"fidelity {m}. MF-UCB still works, but may gain less over UCB."
-            for m in range(1, len(self))
-            if sum(sides[:m]) > sides[m]
+            for m, (left, right) in enumerate(zip(*self.decay_sides, strict=True), start=1)
+            if left > right
         ]
 
 

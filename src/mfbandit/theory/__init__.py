@@ -1,0 +1,57 @@
+r"""What the paper proves, as functions of a problem: one for each numbered result.
+
+====================================  ==========================================================
+definitions of Section 4              :func:`gaps`, :func:`partition`
+Assumption 1                          :func:`decay_condition`
+Theorem 2                             :func:`regret_rate`
+Theorem 4, Lemma 11, a sharper form   :func:`lower_bound`, :func:`optimal_fidelity`
+Lemma 7                               :func:`best_arm_doubted`
+Lemma 8 (informally 5), Table 1       :func:`expected_plays`
+Lemma 9 (informally 6)                :func:`plays_tail`
+Lemma 10                              :func:`upper_bound`, :func:`ucb_upper_bound`
+====================================  ==========================================================
+
+A bound whose conditions do not hold is refused, with the condition's name; ``unproven=True`` computes it all the
+same, and the result lists the broken conditions in ``caveats``. Arms and fidelities count from 0 here, from 1 in
+the paper; an array's rows are fidelities and its columns arms.
+
+Slips of the paper, and what is done about them:
+
+- Lemmas 5 and 8 write ψ(γ_m) where the plays at fidelity ℓ are bounded by ψ(γ_ℓ).
+- κ_ρ is printed with ν/2 in Lemma 8 and with ν/(ρ − 2) in Lemma 10. The proof needs the first at fidelity [k] and
+  the second above it, so :func:`~mfbandit.theory.plays.kappa` takes the larger.
+- Lemma 9's last term lacks a factor ν.
+- Lemma 10 drops the additive 1 and κ_ρ of Lemma 8 and multiplies κ_ρλ_M by a stray μ*. The forms ``"every"`` and
+  ``"large"`` have the former and not the latter; ``"printed"`` is the lemma as it stands.
+- The residual μ*λ_M is a bound only where μ* ≥ 0: max(μ*, 0)·λ_M.
+- Lemma 11's constant has 1/(M − p) and a minimum over ℓ > p, undefined at p = M: there are M − p + 1 fidelities from
+  p on.
+- The proof of Theorem 4 writes 2γ_m = sqrt(λ_m/λ_{m+1})·ζ_m, and means γ_m.
+- The simulations use ρ = 2, the theorems need ρ > 4 (the lemmas on plays ρ > 2).
+
+>>> from mfbandit import paper_problem, theory
+>>> print(theory.partition(paper_problem(1)))
+class      arms  K_1  K_2
+fidelity 0  334  334    0
+fidelity 1  104   51   53
+fidelity 2   61   47   14
+optimal       1
+"""
+
+from mfbandit.theory.lower import LowerBound as LowerBound
+from mfbandit.theory.lower import lower_bound as lower_bound
+from mfbandit.theory.lower import optimal_fidelity as optimal_fidelity
+from mfbandit.theory.partition import Decay as Decay
+from mfbandit.theory.partition import Partition as Partition
+from mfbandit.theory.partition import decay_condition as decay_condition
+from mfbandit.theory.partition import gaps as gaps
+from mfbandit.theory.partition import partition as partition
+from mfbandit.theory.plays import PlayBounds as PlayBounds
+from mfbandit.theory.plays import PlayTails as PlayTails
+from mfbandit.theory.plays import best_arm_doubted as best_arm_doubted
+from mfbandit.theory.plays import expected_plays as expected_plays
+from mfbandit.theory.plays import plays_tail as plays_tail
+from mfbandit.theory.upper import UpperBound as UpperBound
+from mfbandit.theory.upper import regret_rate as regret_rate
+from mfbandit.theory.upper import ucb_upper_bound as ucb_upper_bound
+from mfbandit.theory.upper import upper_bound as upper_bound

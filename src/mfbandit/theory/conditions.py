@@ -1,0 +1,106 @@
+"""The conditions under which the bounds are proved, each as a sentence where it does not hold."""
+
+import numpy as np
+
+from mfbandit.arrays import FloatArray
+from mfbandit.fidelities import Fidelities
+from mfbandit.problem import NEAR, Bernoulli, Gaussian, Problem, Replay
+from mfbandit.values import positive
+
+
+def checked(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
+    """The broken conditions as caveats where they are allowed, else an error that names them.
+
+    >>> checked("Lemma 10", ["rho above 4, got 2"], unproven=False)
+    Traceback (most recent call last):
+    ValueError: Lemma 10 needs rho above 4, got 2 (unproven=True computes it all the same, and says so)
+    >>> checked("Lemma 10", ["rho above 4, got 2"], unproven=True)
+    ('Lemma 10 needs rho above 4, got 2',)
+    """
+    if broken and not unproven:
+        raise ValueError(f"{what} needs {'; and '.join(broken)} (unproven=True computes it all the same, and says so)")
+    return tuple(f"{what} needs {condition}" for condition in broken)
+
+
+def exploration(rho: float, above: float) -> list[str]:
+    """That ρ is large enough.
+
+    >>> exploration(2.0, above=4)
+    ['rho above 4, got rho=2.0']
+    """
+    return [] if positive("rho", rho) > above else [f"rho above {above:g}, got rho={rho}"]
+
+
+def truthful(problem: Problem) -> list[str]:
+    """That what the learner was told is true: the biases (Section 2) and the noise (eq. 2).
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> told = Fidelities(costs=[1], concentration=SubGaussian(0.1))
+    >>> truthful(Problem([[0.5]], told, Gaussian(0.1)))
+    []
+    >>> truthful(Problem([[0.5]], told, Gaussian(0.3)))
+    ['noise within what the fidelities say (eq. 2), got a scale of 0.3 where fidelity 0 says 0.1']
+    """
+    return [*_biases(problem), *_noise(problem)]
+
+
+def _biases(problem: Problem) -> list[str]:
+    off = np.abs(problem.means[-1] - problem.means) - np.array(problem.fidelities.known_biases)[:, None]
+    if not (off > NEAR).any():
+        return []
+    m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
+    return [
+        f"means within their biases, got a misspecified problem: arm {k} at fidelity {m} lies {off[m, k]:.4g} beyond "
+        f"its bias of {problem.fidelities.known_biases[m]:.4g}"
+    ]
+
+
+def _noise(problem: Problem) -> list[str]:
+    told = problem.fidelities.scales
+    if told is None:  # a psi of the user's own: no telling
+        return []
+    wider = noise_scales(problem) > told[:, 0] * (1 + NEAR)
+    if not wider.any():
+        return []
+    m = int(wider.argmax())
+    return [
+        "noise within what the fidelities say (eq. 2), got a scale of "
+        f"{noise_scales(problem)[m]:.4g} where fidelity {m} says {told[m, 0]:.4g}"
+    ]
+
+
+def noise_scales(problem: Problem) -> FloatArray:
+    """A sub-Gaussian scale that the rewards are sure to have; shape (M,), in units of reward.
+
+    A Gaussian's is its deviation; rewards in a range have half of it (Hoeffding).
+    """
+    fidelities = len(problem.fidelities)
+    match problem.rewards:
+        case Gaussian() as rewards:
+            return rewards.sigmas(fidelities)
+        case Bernoulli():
+            return np.full(fidelities, 0.5)
+        case Replay() as table:
+            return np.array([max(np.ptp(np.asarray(cell)) for cell in row) / 2 for row in table.samples])
+
+
+def bernoulli(problem: Problem) -> list[str]:
+    """What Theorem 4 asks of a problem.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> bernoulli(paper_problem(1))
+    ['Bernoulli rewards, got Gaussian']
+    """
+    broken = []
+    if not isinstance(problem.rewards, Bernoulli):
+        broken.append(f"Bernoulli rewards, got {type(problem.rewards).__name__}")
+    if isinstance(problem.rewards, Bernoulli) and not 1 / 2 < problem.best_mean < 1:
+        broken.append(f"a best mean in (1/2, 1), got {problem.best_mean:.4g}")
+    if not problem.fidelities.known_biases[0] < 1 / 2:
+        broken.append(f"biases below 1/2, got {problem.fidelities.known_biases[0]:.4g} at fidelity 0")
+    return [*broken, *quadratic(problem.fidelities)]
+
+
+def quadratic(fidelities: Fidelities) -> list[str]:
+    """That ψ(x) is a multiple of x², as Theorem 4's proof uses of the classes."""
+    return [] if fidelities.scales is not None else ["a psi that is a multiple of x²"]

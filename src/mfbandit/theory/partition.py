@@ -1,0 +1,133 @@
+"""Which fidelity can tell an arm from the best one: the gaps, the classes K^(m), and Assumption 1."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit.arrays import BoolArray, FloatArray, IntArray
+from mfbandit.fidelities import Fidelities
+from mfbandit.problem import Problem
+
+OPTIMAL = -1  # the class of the optimal arms, which are in none
+
+
+def gaps(problem: Problem) -> FloatArray:
+    r"""Δ^(m)_k = μ* − μ^(m)_k − ζ_m: how far arm k falls short of the best one, as fidelity m can show it.
+
+    The arm's mean at the highest fidelity is at most μ^(m)_k + ζ_m, so where Δ^(m)_k > 0, fidelity m alone can tell
+    that the arm is not the best.
+
+    Returns:
+        Shape (M, K), in units of reward; the last row is μ* − μ^(M)_k.
+
+    >>> from mfbandit.problems import misleading_problem
+    >>> gaps(misleading_problem(arms=3)).round(2).tolist()
+    [[-0.2, -0.1, 0.0], [-0.04, -0.02, 0.0], [0.2, 0.1, 0.0]]
+    """
+    known = np.array(problem.fidelities.known_biases)[:, None]
+    shortfall: FloatArray = problem.best_mean - problem.means - known
+    return shortfall
+
+
+@dataclass(frozen=True, eq=False)
+class Partition:
+    r"""The arms by class. Printed, it is a table.
+
+    Args:
+        classes: [k], the fidelity from 0 that settles each arm, and −1 for the optimal arms; shape (K,).
+        first: whether the arm is in K_1, that is, whether Δ^(ℓ)_k ≤ 0 at every fidelity below its class; shape (K,).
+        fidelities: M.
+    """
+
+    classes: IntArray
+    first: BoolArray
+    fidelities: int
+
+    @property
+    def optimal(self) -> IntArray:
+        """The optimal arms, which are in no class; shape (number of them,)."""
+        return np.flatnonzero(self.classes == OPTIMAL)
+
+    @property
+    def sizes(self) -> IntArray:
+        """How many arms are in each class; shape (M,)."""
+        sizes: IntArray = np.bincount(self.classes[self.classes != OPTIMAL], minlength=self.fidelities)
+        return sizes
+
+    def members(self, m: int) -> IntArray:
+        """The arms of K^(m); shape (number of them,).
+
+        >>> from mfbandit.problems import paper_problem
+        >>> len(partition(paper_problem(1)).members(2))
+        61
+        """
+        return np.flatnonzero(self.classes == m)
+
+    def __str__(self) -> str:
+        lines = ["class      arms  K_1  K_2"]
+        for m, size in enumerate(self.sizes.tolist()):
+            first = int(self.first[self.classes == m].sum())
+            lines.append(f"{f'fidelity {m}':<10}{size:>5}{first:>5}{size - first:>5}")
+        return "\n".join([*lines, f"{'optimal':<10}{len(self.optimal):>5}"])
+
+
+def partition(problem: Problem) -> Partition:
+    r"""The classes of Section 4: which fidelity settles which arm under MF-UCB.
+
+        K^(m) = {k : Δ^(m)_k > 2γ_m and Δ^(ℓ)_k ≤ 2γ_ℓ for all ℓ < m}  for m < M,
+        K^(M) = the other arms that are not optimal;
+
+    K^(m)_1 holds those of K^(m) with Δ^(ℓ)_k ≤ 0 for all ℓ < m, K^(m)_2 the others. On the first, MF-UCB does as well
+    as any strategy can, up to constants (Theorem 4).
+
+    >>> from mfbandit.problems import misleading_problem
+    >>> partition(misleading_problem(arms=3)).classes.tolist()  # no low fidelity can tell
+    [2, 2, -1]
+    """
+    shortfall = gaps(problem)
+    settles = np.empty(shortfall.shape, dtype=np.bool_)
+    settles[:-1] = shortfall[:-1] > 2 * np.array(problem.fidelities.gammas)[:, None]
+    settles[-1] = True
+    classes = settles.argmax(axis=0)
+    positive_below = (shortfall > 0).argmax(axis=0) < classes  # in the class's own row the gap is positive
+    classes[problem.optimal] = OPTIMAL
+    first = ~positive_below & (classes != OPTIMAL)
+    return Partition(classes, first, len(problem.fidelities))
+
+
+@dataclass(frozen=True, eq=False)
+class Decay:
+    """Assumption 1's two sides for each m < M; arrays of shape (M − 1,). Printed, it is a table."""
+
+    left: FloatArray
+    right: FloatArray
+
+    @property
+    def holds(self) -> BoolArray:
+        """Where the left side is at most the right one; shape (M − 1,)."""
+        holds: BoolArray = self.left <= self.right
+        return holds
+
+    def __str__(self) -> str:
+        lines = [
+            f"{f'0 to {m}':<11}{left:>11.4g}{right:>16.4g}   {'yes' if holds else 'no'}"
+            for m, (left, right, holds) in enumerate(zip(self.left, self.right, self.holds, strict=True))
+        ]
+        return "\n".join(["fidelities  sum 1/psi  1/psi of next   holds", *lines])
+
+
+def decay_condition(fidelities: Fidelities) -> Decay:
+    r"""Assumption 1, that biases decay fast enough: Σ_{i≤m} 1/ψ(ζ_i) ≤ 1/ψ(ζ_{m+1}) for all m < M.
+
+    MF-UCB works without it; Theorem 2 uses it to compare with UCB. The last right side is infinite, ζ_M being 0.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities([1, 4, 16, 64], [0.5, 0.25, 0.2, 0], SubGaussian(1.0))
+    >>> print(decay_condition(fid))
+    fidelities  sum 1/psi  1/psi of next   holds
+    0 to 0               8              32   yes
+    0 to 1              40              50   yes
+    0 to 2              90             inf   yes
+    """
+    left, right = fidelities.decay_sides
+    return Decay(np.array(left), np.array(right))

@@ -1,0 +1,235 @@
+"""How often MF-UCB plays an arm at a fidelity: Lemma 7, Lemma 8 with Table 1, and Lemma 9."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit.arrays import FloatArray
+from mfbandit.concentration import rates
+from mfbandit.fidelities import Fidelities
+from mfbandit.problem import Problem
+from mfbandit.theory.conditions import checked, exploration, truthful
+from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
+from mfbandit.values import positive, whole
+
+
+def kappa(fidelities: Fidelities, rho: float) -> float:
+    r"""κ_ρ = 1 + ν·max(1/2, 1/(ρ − 2)) + Mν/(ρ − 2): the plays that do not grow with n (Lemma 8).
+
+    Infinite where ρ ≤ 2. With a ν for each fidelity, the largest one.
+
+    >>> from mfbandit.concentration import Bounded
+    >>> kappa(Fidelities([1, 10], [0.1, 0], Bounded()), rho=5)  # 1 + 1/2 + 2/3
+    2.1666666666666665
+    """
+    nu = largest_nu(fidelities)
+    beyond = 1 / (rho - 2) if rho > 2 else math.inf  # noqa: PLR2004 - Lemma 8's condition
+    return 1 + nu * max(1 / 2, beyond) + len(fidelities) * nu * beyond
+
+
+def largest_nu(fidelities: Fidelities) -> float:
+    """ν of eq. 2, the largest over fidelities."""
+    return max(tail.nu for tail in fidelities.tails)
+
+
+def settling_rates(problem: Problem, parts: Partition) -> FloatArray:
+    r"""ψ(Δ^([k])_k / 2) of each arm, per reward; infinite for optimal arms, so that they take no part; shape (K,)."""
+    shortfall = gaps(problem)
+    rate = np.full(problem.arms, np.inf)
+    for m, tail in enumerate(problem.fidelities.tails):
+        members = parts.members(m)
+        rate[members] = rates(tail, shortfall[m, members] / 2)
+    return rate
+
+
+def switching_rates(fidelities: Fidelities) -> FloatArray:
+    """ψ_m(γ_m) for m < M, per reward; shape (M − 1,)."""
+    return np.array([tail.psi(gamma) for tail, gamma in zip(fidelities.tails[:-1], fidelities.gammas, strict=True)])
+
+
+@dataclass(frozen=True, eq=False)
+class PlayBounds:
+    """Bounds on expected plays after n plays. Printed, it is the paper's Table 1 with numbers.
+
+    Args:
+        n: plays so far, at any fidelity.
+        rho: exploration parameter.
+        plays: a bound on E T^(m)_k for each fidelity and arm; shape (M, K).
+        above: a bound on E T^(>[k])_k, all plays beyond the arm's class together; shape (K,).
+        kappa: κ_ρ.
+        partition: the arms' classes.
+        caveats: conditions that do not hold, if computed all the same.
+    """
+
+    n: int
+    rho: float
+    plays: FloatArray
+    above: FloatArray
+    kappa: float
+    partition: Partition
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def table(self) -> FloatArray:
+        """Mean bound over the arms of each class, the optimal arms last; NaN where a class is empty; (M, M + 1)."""
+        columns = [*range(self.partition.fidelities), OPTIMAL]
+        return np.column_stack([self._column(self.partition.classes == column) for column in columns])
+
+    def _column(self, members: np.ndarray) -> FloatArray:
+        column: FloatArray = self.plays[:, members].mean(axis=1) if members.any() else np.full(len(self.plays), np.nan)
+        return column
+
+    def __str__(self) -> str:
+        names = [f"class {m}" for m in range(self.partition.fidelities)] + ["optimal"]
+        title = f"bounds on plays of an arm after {self.n:,} plays in all, rho = {self.rho:g} (Lemma 8)"
+        sizes = [*self.partition.sizes.tolist(), len(self.partition.optimal)]
+        rows = [
+            f"{f'fidelity {m}':<12}" + "".join(f"{_readable(value):>12}" for value in row)
+            for m, row in enumerate(self.table.tolist())
+        ]
+        lines = [title, " " * 12 + "".join(f"{name:>12}" for name in names), *rows]
+        return "\n".join([*lines, f"{'arms':<12}" + "".join(f"{size:>12,}" for size in sizes), *self.caveats])
+
+
+def _readable(value: float) -> str:
+    if math.isnan(value):
+        return "-"
+    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - four digits
+
+
+def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = False) -> PlayBounds:
+    r"""Lemma 8: a bound on the expected plays of every arm at every fidelity after n plays of MF-UCB.
+
+        T^(ℓ)_k ≤ ρ log n / ψ(γ_ℓ) + 1  for ℓ < [k] (in every run, not only on average),
+        E T^([k])_k ≤ ρ log n / ψ(Δ^([k])_k / 2) + κ_ρ,
+        E T^(>[k])_k ≤ κ_ρ.
+
+    An optimal arm's plays below M obey the first line; at M there is no bound but n.
+
+    Args:
+        problem: the truth.
+        n: number of plays so far, at least 1.
+        rho: exploration parameter ρ > 2 of MF-UCB.
+        unproven: compute the bound also where a condition does not hold.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> print(expected_plays(paper_problem(3), n=100_000, rho=5))
+    bounds on plays of an arm after 100,000 plays in all, rho = 5 (Lemma 8)
+                     class 0     class 1     optimal
+    fidelity 0         1,509       7,197       7,197
+    fidelity 1         2.167     133,539     100,000
+    arms                 112          87           1
+    """
+    if whole("n", n) < 1:
+        raise ValueError(f"n must be at least 1, got {n}")
+    caveats = checked("Lemma 8", [*exploration(rho, above=2), *truthful(problem)], unproven)
+    parts = partition(problem)
+    constant = kappa(problem.fidelities, rho)
+    below, own = terms(problem, parts, rho * math.log(n))
+    row = np.arange(len(problem.fidelities))[:, None]
+    plays = np.where(row < parts.classes, below + 1, np.where(row == parts.classes, own + constant, constant))
+    best = parts.classes == OPTIMAL
+    plays[:-1, best], plays[-1, best] = below[:-1] + 1, n
+    beyond = np.where(best | (parts.classes == len(problem.fidelities) - 1), 0.0, constant)
+    return PlayBounds(n, rho, plays, beyond, constant, parts, caveats)
+
+
+def terms(problem: Problem, parts: Partition, effort: float) -> tuple[FloatArray, FloatArray]:
+    r"""Lemma 8's growing terms for an effort of ρ log n: effort/ψ(γ_ℓ), (M, 1), and effort/ψ(Δ^([k])_k/2), (K,).
+
+    The first is 0 at the highest fidelity, which no rule makes MF-UCB leave; the second is 0 for optimal arms.
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below = np.nan_to_num(effort / np.append(switching_rates(problem.fidelities), np.inf), nan=0.0, posinf=np.inf)
+        own = effort / settling_rates(problem, parts)
+    return below[:, None], own
+
+
+@dataclass(frozen=True, eq=False)
+class PlayTails:
+    """How likely an arm is played much more often than expected; arrays of shape (K,).
+
+    Args:
+        threshold: x(1 + ρ log n/ψ(Δ^([k])_k/2)), in plays; infinite for optimal arms, of which nothing is said.
+        own: a bound on P(T^([k])_k > threshold).
+        above: a bound on P(T^(>[k])_k > x); 0 where there is no fidelity above the class.
+        caveats: conditions that do not hold, if computed all the same.
+    """
+
+    threshold: FloatArray
+    own: FloatArray
+    above: FloatArray
+    caveats: tuple[str, ...] = ()
+
+
+def plays_tail(problem: Problem, n: int, x: int, rho: float, *, unproven: bool = False) -> PlayTails:
+    r"""Lemma 9: bounds on the chance that an arm is played x times as often as it should be.
+
+        P(T^([k])_k > x(1 + ρ log n/ψ(Δ/2))) ≤ ν κ_k/(x log n)^(ρ−1) + ν/n^(xρ−1),
+        P(T^(>[k])_k > x) ≤ Mν/((ρ−1) x^(ρ−1)) + ν/((ρ−2) x^(ρ−2)),
+
+    with Δ = Δ^([k])_k and κ_k = M/(ρ−1)·(ψ(Δ/2)/ρ)^(ρ−1). Values above 1 say nothing and are given as 1.
+
+    Args:
+        problem: the truth.
+        n: number of plays so far, at least 1.
+        x: a whole number, at least 1.
+        rho: exploration parameter ρ > 2 of MF-UCB.
+        unproven: compute the bound also where a condition does not hold.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> tails = plays_tail(paper_problem(3), n=100_000, x=2, rho=5)
+    >>> float(tails.own.max().round(9)), float(tails.above.max().round(4))
+    (0.0, 0.0729)
+    """
+    for name, value in (("n", n), ("x", x)):
+        if whole(name, value) < 1:
+            raise ValueError(f"{name} must be at least 1, got {value}")
+    caveats = checked("Lemma 9", [*exploration(rho, above=2), *truthful(problem)], unproven)
+    parts = partition(problem)
+    suboptimal = parts.classes != OPTIMAL
+    own = np.where(suboptimal, _own_tail(problem, parts, n, x, rho), 0.0)
+    above = np.where(suboptimal & (parts.classes < len(problem.fidelities) - 1), _above_tail(problem, x, rho), 0.0)
+    growth = terms(problem, parts, rho * math.log(n))[1]
+    threshold = np.where(suboptimal, x * (1 + growth), np.inf)
+    return PlayTails(threshold, own.clip(max=1), above.clip(max=1), caveats)
+
+
+def _own_tail(problem: Problem, parts: Partition, n: int, x: int, rho: float) -> FloatArray:
+    if rho <= 1 or n == 1:
+        return np.ones(problem.arms)
+    nu, fidelities = largest_nu(problem.fidelities), len(problem.fidelities)
+    with np.errstate(divide="ignore", over="ignore"):
+        # κ_k/(x log n)^(ρ−1) as one power: apart, its factors overflow before their quotient does.
+        power = (settling_rates(problem, parts) / (rho * x * math.log(n))) ** (rho - 1)
+    result: FloatArray = nu * fidelities / (rho - 1) * power + nu * math.exp(-(x * rho - 1) * math.log(n))
+    return result
+
+
+def _above_tail(problem: Problem, x: int, rho: float) -> float:
+    if rho <= 2:  # noqa: PLR2004 - Lemma 9's condition
+        return 1.0
+    nu, fidelities = largest_nu(problem.fidelities), len(problem.fidelities)
+    return fidelities * nu / ((rho - 1) * math.pow(x, rho - 1)) + nu / ((rho - 2) * math.pow(x, rho - 2))
+
+
+def best_arm_doubted(fidelities: Fidelities, u: float, rho: float, *, unproven: bool = False) -> float:
+    r"""Lemma 7: Σ_{t>u} P(B_{k*}(t) < μ*) ≤ Mν / ((ρ − 2) u^(ρ−2)).
+
+    The expected number of times after u at which the best arm's upper bound lies below its mean.
+
+    Args:
+        fidelities: what is known; taken to be true.
+        u: a number of plays, above 0.
+        rho: exploration parameter ρ > 2 of MF-UCB.
+        unproven: compute it also where ρ ≤ 2, when the bound is infinite.
+
+    >>> from mfbandit.concentration import Bounded
+    >>> best_arm_doubted(Fidelities([1, 10], [0.1, 0], Bounded()), u=10, rho=4)
+    0.01
+    """
+    checked("Lemma 7", exploration(rho, above=2), unproven)
+    if rho <= 2:  # noqa: PLR2004 - Lemma 7's condition
+        return math.inf
+    return len(fidelities) * largest_nu(fidelities) / ((rho - 2) * math.pow(positive("u", u), rho - 2))

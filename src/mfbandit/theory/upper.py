@@ -1,0 +1,192 @@
+"""What MF-UCB's regret cannot exceed: Theorem 2's rate and Lemma 10 with its constants."""
+
+import math
+from dataclasses import dataclass
+from typing import Literal, get_args
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mfbandit.arrays import FloatArray
+from mfbandit.concentration import rates
+from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay, Rewards
+from mfbandit.theory.conditions import checked, exploration, truthful
+from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
+from mfbandit.theory.plays import kappa, largest_nu, terms
+
+Form = Literal["every", "large", "printed"]
+LARGE = "holds beyond a capital that the paper does not give, and which is enormous"
+
+
+def regret_rate(problem: Problem) -> FloatArray:
+    r"""Theorem 2: E R(Λ)/log n_Λ ≲ Σ_k Δ^(M)_k λ_[k] / ψ(Δ^([k])_k), the sum's terms, without a constant; shape (K,).
+
+    For UCB's, which the paper compares it with, give it the problem's highest fidelity alone (:func:`top_only`).
+
+    >>> from mfbandit.problems import paper_problem
+    >>> problem = paper_problem(1)
+    >>> bool(regret_rate(problem).sum() < regret_rate(top_only(problem)).sum())
+    True
+    """
+    parts, shortfall = partition(problem), gaps(problem)
+    rate = np.zeros(problem.arms)
+    for m, tail in enumerate(problem.fidelities.tails):
+        k = parts.members(m)
+        rate[k] = problem.gaps[k] * problem.fidelities.costs[m] / rates(tail, shortfall[m, k])
+    return rate
+
+
+def top_only(problem: Problem) -> Problem:
+    """The same problem with its highest fidelity alone, M = 1: what UCB plays.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> top_only(paper_problem(1)).means.shape
+    (1, 500)
+    """
+    match problem.rewards:
+        case Gaussian() as rewards:
+            alone: Rewards = Gaussian(rewards.sigmas(len(problem.fidelities))[-1:].tolist())
+        case Replay() as rewards:
+            alone = Replay(rewards.samples[-1:], rewards.replace)
+        case Bernoulli():
+            alone = Bernoulli()
+    return Problem(problem.means[-1:], problem.fidelities.top, alone)
+
+
+@dataclass(frozen=True, eq=False)
+class UpperBound:
+    """A bound on expected regret, in units of capital times reward.
+
+    Args:
+        capital: Λ, of any shape.
+        log_plays: L, which bounds E log N; in the shape of ``capital``.
+        slope: what each arm adds per unit of L; shape (K,).
+        constant: what each arm adds besides; shape (K,).
+        residual: the bound on what capital left over costs.
+        form: which form of Lemma 10.
+        caveats: conditions that do not hold, if computed all the same, and capitals it does not hold for.
+    """
+
+    capital: FloatArray
+    log_plays: FloatArray
+    slope: FloatArray
+    constant: FloatArray
+    residual: float
+    form: Form
+    caveats: tuple[str, ...] = ()
+
+    @property
+    def per_arm(self) -> FloatArray:
+        """What each arm adds at each capital: L·slope + constant; the shape of ``capital``, then (K,)."""
+        per_arm: FloatArray = self.log_plays[..., None] * self.slope + self.constant
+        return per_arm
+
+    @property
+    def total(self) -> FloatArray:
+        """The bound on E R(Λ), in the shape of ``capital``."""
+        total: FloatArray = self.residual + self.log_plays * self.slope.sum() + self.constant.sum()
+        return total
+
+
+def upper_bound(
+    problem: Problem, capital: ArrayLike, rho: float, *, form: Form = "every", unproven: bool = False
+) -> UpperBound:
+    r"""Lemma 10 with its constants: what the expected regret of MF-UCB cannot exceed.
+
+        max(μ*, 0)·λ_M + Σ_k Δ^(M)_k [ Σ_{ℓ<[k]} λ_ℓ(ρL/ψ(γ_ℓ) + 1)
+                                       + λ_[k](ρL/ψ(Δ^([k])_k/2) + κ_ρ) + 1{[k]<M}·λ_M κ_ρ ]
+
+    Args:
+        problem: the truth.
+        capital: Λ, above 0; of any shape.
+        rho: exploration parameter ρ > 4 of MF-UCB.
+        form: what stands for L, the bound on E log N.
+
+            - ``"every"``: log(Λ/λ_1), which no number of plays exceeds; valid at every capital.
+            - ``"large"``: log n_Λ + 1 + log 2, beyond a capital Λ_0 that is enormous and not computed.
+            - ``"printed"``: the same L, and the lemma as the paper prints it, without its additive terms and with a
+              stray μ*: not a bound.
+        unproven: compute it also where a condition does not hold.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> bound = upper_bound(paper_problem(1), capital=[2e6, 2e7], rho=5)
+    >>> bound.total.round(-3).tolist(), bound.per_arm.shape
+    ([57555000.0, 66591000.0], (2, 500))
+    """
+    if form not in get_args(Form):
+        raise ValueError(f"form must be one of {list(get_args(Form))}, got {form!r}")
+    capitals = _capitals(capital)
+    caveats = checked("Lemma 10", [*exploration(rho, above=4), *truthful(problem)], unproven)
+    parts = partition(problem)
+    costs, gap = np.array(problem.fidelities.costs), np.where(parts.classes == OPTIMAL, 0.0, problem.gaps)
+    slope = gap * _growing(problem, parts, rho)
+    if form == "printed":
+        constant = gap * problem.best_mean * costs[-1] * _printed_kappa(problem, rho)
+        residual = problem.best_mean * costs[-1]
+    else:
+        constant = gap * _additive(problem, parts, kappa(problem.fidelities, rho))
+        residual = max(problem.best_mean, 0.0) * costs[-1]
+    if form != "every":
+        caveats = (*caveats, LARGE)
+    # An arm without a gap adds nothing, also where a constant is infinite (ρ ≤ 2).
+    slope, constant = np.where(gap > 0, slope, 0.0), np.where(gap > 0, constant, 0.0)
+    return UpperBound(capitals, _log_plays(capitals, costs, form), slope, constant, float(residual), form, caveats)
+
+
+def ucb_upper_bound(
+    problem: Problem, capital: ArrayLike, rho: float, *, form: Form = "every", unproven: bool = False
+) -> UpperBound:
+    """Lemma 10 for the highest fidelity alone, where MF-UCB is UCB: the paper's comparison.
+
+    The arguments are those of :func:`upper_bound`.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> problem = paper_problem(1)
+    >>> ours, ucb = (bound(problem, 1e12, rho=5, form="large").total for bound in (upper_bound, ucb_upper_bound))
+    >>> round(float(ours / ucb), 2)
+    0.72
+    """
+    return upper_bound(top_only(problem), capital, rho, form=form, unproven=unproven)
+
+
+def _capitals(capital: ArrayLike) -> FloatArray:
+    try:
+        capitals: FloatArray = np.asarray(capital, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"capital must be numbers, got {capital!r}") from None
+    if not (np.isfinite(capitals) & (capitals > 0)).all():
+        raise ValueError(f"capital must be positive and finite, got {capital!r}")
+    return capitals
+
+
+def _log_plays(capital: FloatArray, costs: FloatArray, form: Form) -> FloatArray:
+    # A capital below one play's cost makes none: log 1.
+    if form == "every":
+        every: FloatArray = np.log(np.maximum(capital / costs[0], 1.0))
+        return every
+    plays: FloatArray = np.log(np.maximum(np.floor(capital / costs[-1]), 1.0)) + 1 + math.log(2)  # n_Λ
+    return plays
+
+
+def _growing(problem: Problem, parts: Partition, rho: float) -> FloatArray:
+    r"""Σ_{ℓ<[k]} λ_ℓ ρ/ψ(γ_ℓ) + λ_[k] ρ/ψ(Δ^([k])_k/2); shape (K,)."""
+    costs = np.array(problem.fidelities.costs)
+    below, own = terms(problem, parts, rho)
+    up_to = np.concatenate([[0.0], np.cumsum(costs[:-1] * below[:-1, 0])])
+    growing: FloatArray = up_to[parts.classes] + costs[parts.classes] * own
+    return growing
+
+
+def _additive(problem: Problem, parts: Partition, constant: float) -> FloatArray:
+    r"""Σ_{ℓ<[k]} λ_ℓ + λ_[k] κ_ρ + 1{[k]<M}·λ_M κ_ρ; shape (K,)."""
+    costs = np.array(problem.fidelities.costs)
+    up_to = np.concatenate([[0.0], np.cumsum(costs[:-1])])
+    beyond = np.where(parts.classes < len(costs) - 1, costs[-1] * constant, 0.0)
+    additive: FloatArray = up_to[parts.classes] + costs[parts.classes] * constant + beyond
+    return additive
+
+
+def _printed_kappa(problem: Problem, rho: float) -> float:
+    if rho <= 2:  # noqa: PLR2004 - as in Lemma 8
+        return math.inf
+    return 1 + largest_nu(problem.fidelities) * (1 + len(problem.fidelities)) / (rho - 2)
