@@ -20,6 +20,7 @@ LAYERS = [
     "problem",
     "problems",
     "theory",
+    "planning",
     "stats",
     "confidence",
     "policies",

@@ -7,6 +7,7 @@ from mfbandit.confidence import Bounds
 from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
 from mfbandit.experiment import Experiment, History
 from mfbandit.fidelities import Fidelities
+from mfbandit.planning import Plan, plan
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
 from mfbandit.problems import misleading_problem, paper_problem
@@ -34,6 +35,7 @@ __all__ = [
     "History",
     "NoActiveArms",
     "NoResults",
+    "Plan",
     "Play",
     "Policy",
     "Problem",
@@ -49,6 +51,7 @@ __all__ = [
     "compare",
     "misleading_problem",
     "paper_problem",
+    "plan",
     "pseudo_rewards",
     "regret",
     "simulate",

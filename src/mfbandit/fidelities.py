@@ -138,8 +138,22 @@ class Fidelities:
         >>> Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=Bounded()).top.costs
         (10.0,)
         """
-        concentration = None if self.concentration is None else self.tails[-1:]
-        return Fidelities(self.costs[-1:], None, concentration, self.labels[-1:])
+        return self.only([len(self) - 1])
+
+    def only(self, kept: Sequence[int]) -> "Fidelities":
+        """Some of the fidelities, the highest among them.
+
+        Args:
+            kept: their numbers, increasing.
+
+        >>> Fidelities(costs=[1, 5, 10], biases=[0.2, 0.1, 0]).only([0, 2]).costs
+        (1.0, 10.0)
+        """
+        if not kept or kept[-1] != len(self) - 1:
+            raise ValueError(f"kept must end in the highest fidelity, {len(self) - 1}, got {list(kept)}")
+        biases = None if self.biases is None else [self.biases[m] for m in kept]
+        tails = None if self.concentration is None else [self.tails[m] for m in kept]
+        return Fidelities([self.costs[m] for m in kept], biases, tails, [self.labels[m] for m in kept])
 
     def advice(self) -> tuple[str, ...]:
         """Sentences about fidelities that can hardly help; empty when all is well.

@@ -264,6 +264,7 @@ class _Gather:
             account=account,
             seed=tuple(int(part) for part in entropy),
             spawn_key=tuple(int(part) for part in root.spawn_key),
+            means=self._problem.means[-1],
             capital=capitals,
             regret=self._regret,
             plays=self._plays / len(self._regret),

@@ -26,6 +26,7 @@ class Simulation:
         account: how plays were paid, see :func:`~mfbandit.pseudo_rewards`.
         seed: the seed, or the entropy of a SeedSequence.
         spawn_key: the spawn key of a SeedSequence.
+        means: μ^(M)_k, the arms' means at the highest fidelity; shape (K,).
         capital: Λ at which regret was recorded, increasing; shape (G,).
         regret: R(Λ) of each run, eq. 1, in units of capital times reward; shape (runs, G).
         plays: mean final plays of each arm at each fidelity; shape (M, K).
@@ -44,6 +45,7 @@ class Simulation:
     account: str
     seed: tuple[int, ...]
     spawn_key: tuple[int, ...]
+    means: FloatArray
     capital: FloatArray
     regret: FloatArray
     plays: FloatArray
@@ -131,7 +133,7 @@ class Simulation:
 
 
 _WORDS = ("policy", "problem", "account", "seed", "spawn_key")
-_ARRAYS = ("capital", "regret", "plays", "steps", "spent", "run_plays")
+_ARRAYS = ("means", "capital", "regret", "plays", "steps", "spent", "run_plays")
 
 
 @dataclass(frozen=True, eq=False)
