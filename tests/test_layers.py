@@ -33,6 +33,7 @@ LAYERS = [
     "engine",
     "simulation",
     "simulate",
+    "plotting",
 ]
 HEAVY = {"numba", "matplotlib", "sklearn", "fastapi", "joblib", "typer", "rich", "scipy", "pandas"}
 

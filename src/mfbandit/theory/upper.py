@@ -11,7 +11,7 @@ from mfbandit.arrays import FloatArray
 from mfbandit.concentration import rates
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay, Rewards
 from mfbandit.theory.conditions import checked, exploration, truthful
-from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
+from mfbandit.theory.partition import Partition, gaps, partition
 from mfbandit.theory.plays import kappa, largest_nu, terms
 
 Form = Literal["every", "large", "printed"]
@@ -118,19 +118,21 @@ def upper_bound(
     capitals = _capitals(capital)
     caveats = checked("Lemma 10", [*exploration(rho, above=4), *truthful(problem)], unproven)
     parts = partition(problem)
-    costs, gap = np.array(problem.fidelities.costs), np.where(parts.classes == OPTIMAL, 0.0, problem.gaps)
-    slope = gap * _growing(problem, parts, rho)
+    costs = np.array(problem.fidelities.costs)
     if form == "printed":
-        constant = gap * problem.best_mean * costs[-1] * _printed_kappa(problem, rho)
+        besides = np.full(problem.arms, problem.best_mean * costs[-1] * _printed_kappa(problem, rho))
         residual = problem.best_mean * costs[-1]
     else:
-        constant = gap * _additive(problem, parts, kappa(problem.fidelities, rho))
+        besides = _additive(problem, parts, kappa(problem.fidelities, rho))
         residual = max(problem.best_mean, 0.0) * costs[-1]
-    if form != "every":
-        caveats = (*caveats, LARGE)
-    # An arm without a gap adds nothing, also where a constant is infinite (ρ ≤ 2).
-    slope, constant = np.where(gap > 0, slope, 0.0), np.where(gap > 0, constant, 0.0)
-    return UpperBound(capitals, _log_plays(capitals, costs, form), slope, constant, float(residual), form, caveats)
+    slope, constant = (_weighed(problem.gaps, spent) for spent in (_growing(problem, parts, rho), besides))
+    told = caveats if form == "every" else (*caveats, LARGE)
+    return UpperBound(capitals, _log_plays(capitals, costs, form), slope, constant, float(residual), form, told)
+
+
+def _weighed(gap: FloatArray, spent: FloatArray) -> FloatArray:
+    """gap·spent, and 0 for optimal arms, also where a constant is infinite (ρ ≤ 2)."""
+    return np.multiply(gap, spent, out=np.zeros(len(gap)), where=gap > 0)
 
 
 def ucb_upper_bound(

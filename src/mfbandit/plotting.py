@@ -1,0 +1,223 @@
+"""Pictures of problems, plays and regret. They draw what others computed, with the paper's symbols.
+
+Colours are Okabe and Ito's, which colour-blind people can tell apart; lines differ in dashes too, for print. Each
+function draws on the ``ax`` it is given, or on a new figure, and returns the axes: ``ax.figure.savefig("regret.png")``.
+"""
+
+from collections.abc import Mapping, Sequence
+from typing import TypeAlias
+
+import matplotlib.pyplot as plt
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.ticker import FuncFormatter
+from numpy.typing import ArrayLike
+
+from mfbandit.arrays import IntArray
+from mfbandit.problem import Problem
+from mfbandit.simulation import Simulation
+from mfbandit.theory import gaps, partition
+
+COLOURS = ("#E69F00", "#009E73", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9", "#F0E442")
+DASHES = ("-", "--", "-.", ":")
+MOST_DOTS = 20_000  # more cannot be seen, and make files large
+GOLDEN = (5**0.5 - 1) / 2
+
+Sims: TypeAlias = Sequence[Simulation] | Mapping[str, Simulation]
+
+
+def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
+    r"""The paper's Figure 1 for a real problem: which fidelity settles which arm.
+
+    One row for each fidelity m, from the cheapest down; in it, as dots, the arms that no earlier fidelity settled, at
+    their gap Δ^(m)_k. Those right of 2γ_m are settled there: the class K^(m). The rest go on to the next row.
+
+    Args:
+        problem: the truth.
+        ax: where to draw; a new figure by default.
+
+    >>> from mfbandit import paper_problem
+    >>> ax = plot_partition(paper_problem(3))
+    >>> ax.get_xlabel()
+    'gap $\\Delta^{(m)}_k = \\mu_\\star - \\mu^{(m)}_k - \\zeta_m$  (reward)'
+    >>> plt.close(ax.figure)
+    """
+    parts, shortfall = partition(problem), gaps(problem)
+    ax = _axes(ax, height=1.1 + 0.95 * len(problem.fidelities))
+    shown = _some(np.arange(problem.arms))
+    thresholds = (*(2 * gamma for gamma in problem.fidelities.gammas), 0.0)
+    for m, threshold in enumerate(thresholds):
+        still = shown[(parts.classes[shown] >= m)]
+        height = -m + 0.62 * (still * GOLDEN % 1 - 0.5)
+        here = parts.classes[still] == m
+        ax.plot(shortfall[m, still[~here]], height[~here], ".", ms=3, color="0.7", rasterized=True)
+        ax.plot(shortfall[m, still[here]], height[here], ".", ms=4, color=COLOURS[m % 7], rasterized=True)
+        ax.plot(shortfall[m, parts.optimal], np.full(len(parts.optimal), -m), "ko", ms=6)
+        ax.plot([threshold, threshold], [-m - 0.42, -m + 0.42], color="k", lw=1)
+        ax.annotate(_threshold_name(m, problem), (threshold, -m + 0.42), ha="center", va="bottom", fontsize=8)
+        ax.annotate(
+            f"$\\mathcal{{K}}^{{({m + 1})}}$: {parts.sizes[m]:,} arm{'s' * (int(parts.sizes[m]) != 1)}",
+            (1.01, -m),
+            xycoords=("axes fraction", "data"),
+            va="center",
+            fontsize=9,
+            color="k",
+        )
+    ax.set_yticks(-np.arange(len(thresholds)), [_fidelity_name(m, problem) for m in range(len(thresholds))])
+    ax.set_ylim(-len(thresholds) + 0.4, 0.75)
+    ax.set_xlabel(r"gap $\Delta^{(m)}_k = \mu_\star - \mu^{(m)}_k - \zeta_m$  (reward)")
+    return _tidy(ax, grid="x")
+
+
+def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
+    r"""The paper's Figure 3: every arm's mean at every fidelity, arms ordered by the mean at the highest.
+
+    Args:
+        problem: the truth.
+        ax: where to draw; a new figure by default.
+
+    >>> from mfbandit import paper_problem
+    >>> ax = plot_means(paper_problem(3))
+    >>> [text.get_text() for text in ax.get_legend().get_texts()]
+    ['$m = 1$', '$m = 2$']
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    order = _some(problem.means[-1].argsort(kind="stable"))
+    rank = np.linspace(1, problem.arms, len(order))
+    top = len(problem.means) - 1
+    for m in range(top):
+        label = f"$m = {m + 1}$"
+        ax.plot(rank, problem.means[m, order], ".", ms=3, color=COLOURS[m % 7], label=label, rasterized=True)
+    ax.plot(rank, problem.means[-1, order], "k-" if problem.arms > 1 else "k.", lw=2, label=f"$m = {top + 1}$")
+    ax.set_xlabel(r"arm $k$, ordered by $\mu^{(M)}_k$")
+    ax.set_ylabel(r"mean $\mu^{(m)}_k$  (reward)")
+    _legend(ax)
+    return _tidy(ax)
+
+
+def plot_plays(sim: Simulation, ax: Axes | None = None) -> Axes:
+    r"""Mean plays of each arm at each fidelity, arms ordered by their mean at the highest (Figure 2's last panels).
+
+    Fidelities that were never played are left out.
+
+    Args:
+        sim: the runs of a policy.
+        ax: where to draw; a new figure by default.
+
+    >>> from mfbandit import MFUCB, paper_problem, simulate
+    >>> ax = plot_plays(simulate(paper_problem(3), MFUCB(), capital=50_000))
+    >>> ax.get_yscale()
+    'log'
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    order = _some(sim.means.argsort(kind="stable"))
+    rank = np.linspace(1, len(sim.means), len(order))
+    for m, plays in enumerate(sim.plays):
+        if plays.any():
+            played = plays[order] > 0
+            label = f"$m = {m + 1}$"
+            ax.plot(
+                rank[played],
+                plays[order][played],
+                "osD^v*X"[m % 7],
+                ms=2.5,
+                color=COLOURS[m % 7],
+                label=label,
+                rasterized=True,
+            )
+    ax.set_yscale("log")
+    ax.set_xlabel(r"arm $k$, ordered by $\mu^{(M)}_k$")
+    ax.set_ylabel(r"plays $T^{(m)}_k$  (mean over runs)")
+    _legend(ax, markerscale=2)
+    return _tidy(ax)
+
+
+def plot_regret(
+    sims: Sims,
+    *,
+    bounds: Mapping[str, ArrayLike] | None = None,
+    log: bool = False,
+    confidence: float = 0.95,
+    ax: Axes | None = None,
+) -> Axes:
+    r"""Mean regret against capital, with confidence bands (Figure 2's first panels).
+
+    Args:
+        sims: simulations to compare, or a mapping from labels to them.
+        bounds: curves to draw beside them, from labels to values at the first simulation's capitals, such as
+            ``{"Lemma 10": theory.upper_bound(problem, sim.capital, rho=5).total}``.
+        log: both axes logarithmic; for bounds, which are far above what is measured.
+        confidence: how often the bands should cover the expected regret, in (0, 1).
+        ax: where to draw; a new figure by default.
+
+    >>> from mfbandit import MFUCB, UCB, paper_problem, simulate
+    >>> problem = paper_problem(3)
+    >>> ours, ucb = (simulate(problem, policy, capital=50_000, runs=4) for policy in (MFUCB(), UCB()))
+    >>> ax = plot_regret({"MF-UCB": ours, "UCB": ucb})
+    >>> ax.get_ylabel()
+    'regret $R(\\Lambda)$  (capital × reward)'
+    >>> plt.close(ax.figure)
+    """
+    named = dict(sims) if isinstance(sims, Mapping) else {sim.policy: sim for sim in sims}
+    if not named:
+        raise ValueError(f"sims must have at least one simulation, got {sims!r}")
+    ax = _axes(ax)
+    for i, (label, sim) in enumerate(named.items()):
+        summary, colour = sim.summary(confidence), COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]]
+        ax.fill_between(sim.capital, summary.low, summary.high, color=colour, alpha=0.2, lw=0)
+        ax.plot(sim.capital, summary.mean, DASHES[i % 4], color=colour, lw=1.8, label=label)
+    first = next(iter(named.values()))
+    for i, (label, values) in enumerate((bounds or {}).items()):
+        ax.plot(first.capital, np.asarray(values), DASHES[(i + 2) % 4], color="0.35", lw=1.4, label=label)
+    if log:
+        ax.set_xscale("log")
+        ax.set_yscale("log")
+    else:
+        ax.set_xlim(0, float(first.capital[-1]))
+        ax.set_ylim(bottom=0)
+        for axis in (ax.xaxis, ax.yaxis):
+            axis.set_major_formatter(FuncFormatter(_short))
+    ax.set_xlabel(r"capital $\Lambda$")
+    ax.set_ylabel(r"regret $R(\Lambda)$  (capital × reward)")
+    _legend(ax)
+    return _tidy(ax)
+
+
+def _axes(ax: Axes | None, height: float = 3.4) -> Axes:
+    return plt.subplots(figsize=(5.2, height), layout="constrained")[1] if ax is None else ax
+
+
+def _tidy(ax: Axes, grid: str = "both") -> Axes:
+    ax.spines[["top", "right"]].set_visible(False)
+    ax.grid(axis=grid, color="0.9", lw=0.6)  # type: ignore[arg-type]
+    ax.set_axisbelow(True)
+    return ax
+
+
+def _legend(ax: Axes, markerscale: float = 1.5) -> None:
+    ax.legend(frameon=False, fontsize=9, markerscale=markerscale)
+
+
+def _some(arms: IntArray) -> IntArray:
+    """The arms, or evenly spaced ones where they are too many to see."""
+    step = -(-len(arms) // MOST_DOTS)
+    return arms[::step]
+
+
+def _fidelity_name(m: int, problem: Problem) -> str:
+    bias, cost = problem.fidelities.known_biases[m], problem.fidelities.costs[m]
+    return f"$m = {m + 1}$\n$\\lambda = {cost:g},\\ \\zeta = {bias:g}$"
+
+
+def _threshold_name(m: int, problem: Problem) -> str:
+    return f"$2\\gamma_{{{m + 1}}}$" if m < len(problem.fidelities) - 1 else "$0$"
+
+
+def _short(value: float, _: object) -> str:
+    """2,000,000 as 2M."""
+    for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
+        if abs(value) >= unit:
+            return f"{value / unit:g}{letter}"
+    return f"{value:g}"
