@@ -20,6 +20,7 @@ check: $(READY)  ## style and types
 bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/ask_tell.py
 	$(RUN) benchmarks/engine.py --out results/engine.json
+	$(RUN) benchmarks/theory.py
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .

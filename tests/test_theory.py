@@ -1,6 +1,7 @@
 """The paper's results against values worked out by hand, brute force, and each other."""
 
 import math
+from typing import Any
 
 import numpy as np
 import pytest
@@ -59,7 +60,7 @@ class TestByHand:
         assert decay.holds.all()
 
     def test_decay_that_is_too_slow(self):
-        """1/psi: 1/(2/16) = 8, 1/(2·9/256) = 14.2, 1/(2/64) = 32: 8 ≤ 14.2, 22.2 ≤ 32; then 54.2 > 1/(2·0.12²) = 34.7."""
+        """1/psi: 1/(2/16) = 8, 1/(2·9/256) = 14.2, 32, 1/(2·0.12²) = 34.7. Sums: 8 ≤ 14.2, 22.2 ≤ 32, 54.2 > 34.7."""
         decay = theory.decay_condition(Fidelities([1, 2, 4, 8, 16], [0.25, 0.1875, 0.125, 0.12, 0], Bounded()))
         assert decay.holds.tolist() == [True, True, False, True]
         assert "no" in str(decay).splitlines()[3]
@@ -151,8 +152,8 @@ class TestByHand:
         """Delta^(M)·lambda/Delta²: arm 0 1/2·1·64/9; arm 1 3/8·4·16; arm 2, in K_2, 1/4·min(1·64, 4·256/9) = 16;
         arm 3, in K_2, 3/16·min(4·256, 16·256/9) = 256/3.
 
-        Constants: (mu* − zeta)(1 − mu* + zeta) is 1/4, 15/64, 3/16, at its least 3/16 from any p on; over M − p + 1, and
-        over 4. p is the first fidelity with a positive gap: 1, 2, 1, 2.
+        Constants: (mu* − zeta)(1 − mu* + zeta) is 1/4, 15/64, 3/16, at its least 3/16 from any p on; over M − p + 1
+        and over 4. p is the first fidelity with a positive gap: 1, 2, 1, 2.
         """
         bound = theory.lower_bound(by_hand())
         np.testing.assert_allclose(bound.per_arm, [32 / 9, 24, 16, 256 / 3, 0], rtol=1e-14)
@@ -170,7 +171,7 @@ class TestByHand:
         np.testing.assert_allclose(lemma.constants, 4 * theorem.constants)
 
     def test_lower_bound_by_divergence(self):
-        """kl(mu, mu* − zeta) at the cheapest evidence: arm 0 and 2 at fidelity 1 (1/2), arm 1 at 2 (5/8), arm 3 at 3 (3/4).
+        """kl(mu, mu* − zeta) at the cheapest evidence: arms 0, 2 at m = 1 (1/2), arm 1 at 2 (5/8), arm 3 at 3 (3/4).
 
         Arm 2: 1/kl(3/8, 1/2) = 31.6 against 4/kl(7/16, 5/8) = 55.9 and 16/kl(1/2, 3/4) = 111.
         Arm 3: 16/kl(9/16, 3/4) = 189 against 4/kl(9/16, 5/8) = 480.
@@ -357,7 +358,7 @@ def noisier():
     return Problem(MEANS, Fidelities([1, 4, 16], [0.25, 0.125, 0], SubGaussian(0.25)), Gaussian(0.5))
 
 
-BOUNDS = {
+BOUNDS: dict[str, tuple[Any, str]] = {
     "upper_bound": (lambda p, **option: theory.upper_bound(p, 1e4, rho=5, **option), "Lemma 10"),
     "ucb": (lambda p, **option: theory.ucb_upper_bound(p, 1e4, rho=5, **option), "Lemma 10"),
     "expected_plays": (lambda p, **option: theory.expected_plays(p, 100, rho=5, **option), "Lemma 8"),

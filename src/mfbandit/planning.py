@@ -280,7 +280,7 @@ def afford(problem: Problem, capital: float, rho: float) -> Rung:
     shortfall = gaps(problem)
     effort, n, resolution = 0.0, capital / problem.fidelities.costs[-1] + problem.arms, 1.0
     for _ in range(ROUNDS):
-        effort, before = rho * math.log(n), effort
+        effort, before = rho * math.log(n + 1), effort  # the next play is at t = n + 1
         rung = _spend(problem, shortfall, capital, effort, resolution)
         if abs(effort - before) <= CLOSE * effort:
             break

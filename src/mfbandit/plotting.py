@@ -13,7 +13,7 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter
 from numpy.typing import ArrayLike
 
-from mfbandit.arrays import IntArray
+from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.problem import Problem
 from mfbandit.simulation import Simulation
 from mfbandit.theory import gaps, partition
@@ -39,34 +39,33 @@ def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
     >>> from mfbandit import paper_problem
     >>> ax = plot_partition(paper_problem(3))
     >>> ax.get_xlabel()
-    'gap $\\Delta^{(m)}_k = \\mu_\\star - \\mu^{(m)}_k - \\zeta_m$  (reward)'
+    'gap $\\Delta^{(m)}_k = \\mu^* - \\mu^{(m)}_k - \\zeta_m$  (reward)'
     >>> plt.close(ax.figure)
     """
     parts, shortfall = partition(problem), gaps(problem)
-    ax = _axes(ax, height=1.1 + 0.95 * len(problem.fidelities))
+    ax = _axes(ax, height=1.3 + 0.95 * len(problem.fidelities))
     shown = _some(np.arange(problem.arms))
     thresholds = (*(2 * gamma for gamma in problem.fidelities.gammas), 0.0)
     for m, threshold in enumerate(thresholds):
-        still = shown[(parts.classes[shown] >= m)]
-        height = -m + 0.62 * (still * GOLDEN % 1 - 0.5)
-        here = parts.classes[still] == m
-        ax.plot(shortfall[m, still[~here]], height[~here], ".", ms=3, color="0.7", rasterized=True)
-        ax.plot(shortfall[m, still[here]], height[here], ".", ms=4, color=COLOURS[m % 7], rasterized=True)
-        ax.plot(shortfall[m, parts.optimal], np.full(len(parts.optimal), -m), "ko", ms=6)
+        arms = shown[parts.classes[shown] >= m]
+        _strip(ax, -m, shortfall[m], arms[parts.classes[arms] > m], colour="0.7", label="goes on")
+        _strip(ax, -m, shortfall[m], arms[parts.classes[arms] == m], colour=COLOURS[m % 7], label="settled here")
+        ax.plot(shortfall[m, parts.optimal], np.full(len(parts.optimal), -m), "ko", ms=6, label="optimal")
         ax.plot([threshold, threshold], [-m - 0.42, -m + 0.42], color="k", lw=1)
-        ax.annotate(_threshold_name(m, problem), (threshold, -m + 0.42), ha="center", va="bottom", fontsize=8)
-        ax.annotate(
-            f"$\\mathcal{{K}}^{{({m + 1})}}$: {parts.sizes[m]:,} arm{'s' * (int(parts.sizes[m]) != 1)}",
-            (1.01, -m),
-            xycoords=("axes fraction", "data"),
-            va="center",
-            fontsize=9,
-            color="k",
-        )
+        ax.text(threshold, -m + 0.45, _threshold_name(m, problem), ha="center", va="bottom", fontsize=8)
+        size = f"$\\mathcal{{K}}^{{({m + 1})}}$: {parts.sizes[m]:,} arm{'s' * (int(parts.sizes[m]) != 1)}"
+        ax.annotate(size, (1.01, -m), xycoords=("axes fraction", "data"), va="center", fontsize=9)
     ax.set_yticks(-np.arange(len(thresholds)), [_fidelity_name(m, problem) for m in range(len(thresholds))])
-    ax.set_ylim(-len(thresholds) + 0.4, 0.75)
-    ax.set_xlabel(r"gap $\Delta^{(m)}_k = \mu_\star - \mu^{(m)}_k - \zeta_m$  (reward)")
+    ax.set_ylim(-len(thresholds) + 0.4, 0.8)
+    ax.set_xlabel(r"gap $\Delta^{(m)}_k = \mu^* - \mu^{(m)}_k - \zeta_m$  (reward)")
+    ax.legend(handles=ax.lines[:3], loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False, fontsize=9)
     return _tidy(ax, grid="x")
+
+
+def _strip(ax: Axes, row: int, gap: FloatArray, arms: IntArray, *, colour: str, label: str) -> None:
+    """Arms as dots along a row, spread over its height so that they can be told apart."""
+    height = row + 0.62 * (arms * GOLDEN % 1 - 0.5)
+    ax.plot(gap[arms], height, ".", ms=4, color=colour, label=label, rasterized=True)
 
 
 def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
@@ -181,7 +180,10 @@ def plot_regret(
             axis.set_major_formatter(FuncFormatter(_short))
     ax.set_xlabel(r"capital $\Lambda$")
     ax.set_ylabel(r"regret $R(\Lambda)$  (capital × reward)")
-    _legend(ax)
+    if bounds:  # curves all over the axes: the legend goes above them
+        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
+    else:
+        _legend(ax)
     return _tidy(ax)
 
 
