@@ -1,7 +1,18 @@
 import numpy as np
 import pytest
 
-from mfbandit import Bernoulli, Bounded, Gaussian, SubGaussian, misleading_problem, paper_problem
+from mfbandit import (
+    Bernoulli,
+    Bounded,
+    Gaussian,
+    Replay,
+    SubGaussian,
+    learning_curve_names,
+    learning_curve_problem,
+    misleading_problem,
+    paper_problem,
+)
+from mfbandit.problems import learners
 
 PAPER = {
     1: (500, (1, 10, 1000), (0.2, 0.1, 0), Gaussian(0.2), SubGaussian(0.2)),
@@ -70,3 +81,37 @@ def test_one_arm_cannot_mislead():
         misleading_problem(1)
     with pytest.raises(ValueError, match=r"arms must be a whole number, got 2\.5"):
         misleading_problem(2.5)  # type: ignore[arg-type]
+
+
+class TestLearningCurves:
+    @pytest.mark.parametrize("name", learning_curve_names())
+    def test_every_data_set_is_a_problem(self, name):
+        problem = learning_curve_problem(name)
+        assert 18 <= problem.arms <= 20
+        assert len(problem.fidelities) == 4
+        assert len(learners(name)) == problem.arms
+        assert (problem.means > 0).all()
+        assert (problem.means <= 1).all()
+
+    def test_by_number(self):
+        assert learning_curve_problem(23).digest == learning_curve_problem("cmc").digest
+
+    def test_results_are_those_of_lcdb(self):
+        """The linear support vector machine on 16 rows of cmc: 25 results in the original table."""
+        problem = learning_curve_problem("cmc")
+        arm = learners("cmc").index("SVC_linear")
+        assert isinstance(problem.rewards, Replay)
+        assert len(np.asarray(problem.rewards.samples[0][arm])) == 25
+        assert problem.means[0, arm] == pytest.approx(0.404312, abs=1e-9)
+
+    def test_biases_bound_the_means_and_decrease(self):
+        """Where a larger size is further from the truth than a smaller one, the smaller one's bias covers both."""
+        problem = learning_curve_problem("car-21")
+        away = np.abs(problem.means - problem.means[-1]).max(axis=1)
+        assert away[2] > away[0]
+        assert (np.array(problem.fidelities.known_biases) >= away).all()
+
+    @pytest.mark.parametrize("name", ["iris", 24, None])
+    def test_unknown_data_sets(self, name):
+        with pytest.raises(ValueError, match=r"name_or_id must be one of .*cmc.*, or its OpenML number, got"):
+            learning_curve_problem(name)

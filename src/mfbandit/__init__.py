@@ -10,7 +10,7 @@ from mfbandit.fidelities import Fidelities
 from mfbandit.planning import Plan, plan
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
-from mfbandit.problems import misleading_problem, paper_problem
+from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
 from mfbandit.regret import pseudo_rewards, regret
 from mfbandit.simulate import simulate
 from mfbandit.simulation import Comparison, Simulation, Summary, compare
@@ -49,6 +49,8 @@ __all__ = [
     "check_experiment",
     "check_policy",
     "compare",
+    "learning_curve_names",
+    "learning_curve_problem",
     "misleading_problem",
     "paper_problem",
     "plan",
