@@ -23,7 +23,7 @@ from mfbandit import (
     engine,
     paper_problem,
 )
-from mfbandit.simulate import plain_run
+from mfbandit.runs import plain_run
 from tests.oracle import play_by_hand
 from tests.strategies import problems
 from tests.test_confidence import SubExponential

@@ -7,6 +7,8 @@ from pathlib import Path
 
 import pytest
 
+import mfbandit
+
 SOURCE = Path(__file__).parent.parent / "src" / "mfbandit"
 
 # Each module may import those above it. A new module needs a place here.
@@ -25,14 +27,14 @@ LAYERS = [
     "confidence",
     "policies",
     "wire",
-    "regret",
+    "accounts",
     "events",
     "ledger",
     "experiment",
     "checks",
     "engine",
     "simulation",
-    "simulate",
+    "runs",
     "plotting",
 ]
 HEAVY = {"numba", "matplotlib", "sklearn", "fastapi", "joblib", "typer", "rich", "scipy", "pandas"}
@@ -69,6 +71,23 @@ def test_imports_only_go_down(path):
 
 def test_every_module_has_a_place_and_every_place_a_module():
     assert {layer(path) for path in FILES} == set(LAYERS)
+
+
+def test_public_names_are_where_they_are_looked_for():
+    """The names for type checkers, those for people and the places where they are found agree."""
+    tree = ast.parse((SOURCE / "__init__.py").read_text())
+    typed = {alias.name for node in ast.walk(tree) if isinstance(node, ast.ImportFrom) for alias in node.names}
+    typed -= {"TYPE_CHECKING", "import_module"}
+    assert typed | {"__version__"} == set(mfbandit.__all__) == set(dir(mfbandit))
+    assert all(getattr(mfbandit, name) is not None for name in mfbandit.__all__)
+    with pytest.raises(AttributeError, match="module 'mfbandit' has no attribute 'MFUBC'"):
+        mfbandit.MFUBC  # noqa: B018
+
+
+def test_importing_the_package_waits_for_nothing():
+    code = "import sys, mfbandit; print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert "numpy" not in loaded
 
 
 def test_asking_and_telling_imports_nothing_heavy():

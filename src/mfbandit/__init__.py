@@ -1,20 +1,24 @@
 """Multi-fidelity multi-armed bandits: MF-UCB and everything around it."""
 
-from mfbandit import theory
-from mfbandit.checks import ContractBroken, check_experiment, check_policy
-from mfbandit.concentration import Bounded, Concentration, SubGaussian
-from mfbandit.confidence import Bounds
-from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
-from mfbandit.experiment import Experiment, History
-from mfbandit.fidelities import Fidelities
-from mfbandit.planning import Plan, plan
-from mfbandit.policies import MFUCB, UCB, Policy
-from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
-from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
-from mfbandit.regret import pseudo_rewards, regret
-from mfbandit.simulate import simulate
-from mfbandit.simulation import Comparison, Simulation, Summary, compare
-from mfbandit.stats import Play, Stats
+from importlib import import_module
+from typing import TYPE_CHECKING
+
+if TYPE_CHECKING:
+    from mfbandit import plotting, theory
+    from mfbandit.accounts import pseudo_rewards, regret
+    from mfbandit.checks import ContractBroken, check_experiment, check_policy
+    from mfbandit.concentration import Bounded, Concentration, SubGaussian
+    from mfbandit.confidence import Bounds
+    from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
+    from mfbandit.experiment import Experiment, History
+    from mfbandit.fidelities import Fidelities
+    from mfbandit.planning import Plan, plan
+    from mfbandit.policies import MFUCB, UCB, Policy
+    from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
+    from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
+    from mfbandit.runs import simulate
+    from mfbandit.simulation import Comparison, Simulation, Summary, compare
+    from mfbandit.stats import Play, Stats
 
 __version__ = "0.1.0.dev0"
 
@@ -54,8 +58,41 @@ __all__ = [
     "misleading_problem",
     "paper_problem",
     "plan",
+    "plotting",
     "pseudo_rewards",
     "regret",
     "simulate",
     "theory",
 ]
+
+# Loaded when first asked for: `mfbandit --help` should not wait for numpy, nor asking and telling for matplotlib.
+_MODULES = {
+    "accounts": ("pseudo_rewards", "regret"),
+    "checks": ("ContractBroken", "check_experiment", "check_policy"),
+    "concentration": ("Bounded", "Concentration", "SubGaussian"),
+    "confidence": ("Bounds",),
+    "errors": ("CapitalExhausted", "Conflict", "NoActiveArms", "NoResults", "UnknownPlay"),
+    "experiment": ("Experiment", "History"),
+    "fidelities": ("Fidelities",),
+    "planning": ("Plan", "plan"),
+    "policies": ("MFUCB", "UCB", "Policy"),
+    "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
+    "problems": ("learning_curve_names", "learning_curve_problem", "misleading_problem", "paper_problem"),
+    "runs": ("simulate",),
+    "simulation": ("Comparison", "Simulation", "Summary", "compare"),
+    "stats": ("Play", "Stats"),
+}
+_PLACES = {name: module for module, names in _MODULES.items() for name in names}
+
+
+def __getattr__(name: str) -> object:
+    if name in ("plotting", "theory"):
+        return import_module(f"mfbandit.{name}")
+    if name not in _PLACES:
+        raise AttributeError(f"module 'mfbandit' has no attribute {name!r}")
+    globals()[name] = value = getattr(import_module(f"mfbandit.{_PLACES[name]}"), name)
+    return value
+
+
+def __dir__() -> list[str]:
+    return __all__

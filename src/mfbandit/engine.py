@@ -26,12 +26,12 @@ import numpy as np
 from numba import njit
 from numpy.typing import NDArray
 
+from mfbandit.accounts import Account as AccountName
+from mfbandit.accounts import pseudo_rewards
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
-from mfbandit.regret import Account as AccountName
-from mfbandit.regret import pseudo_rewards
 
 SmallArray = NDArray[np.uint32]
 Generator = np.random.Generator

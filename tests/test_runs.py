@@ -22,13 +22,13 @@ from mfbandit import (
     misleading_problem,
     paper_problem,
     regret,
+    runs,
     simulate,
 )
 from tests.test_confidence import SubExponential
 from tests.test_engine import engine_plays
 
 PROBLEM = paper_problem(3, seed=1)
-simulate_module = sys.modules["mfbandit.simulate"]  # the name in the package is the function's
 
 
 def same(one, other):
@@ -209,7 +209,7 @@ def test_threads_stop_even_if_the_error_is_kept(monkeypatch):
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(simulate_module._Gather, "add", interrupted)
+    monkeypatch.setattr(runs._Gather, "add", interrupted)
     before = threading.active_count()
     with pytest.raises(KeyboardInterrupt) as kept:
         simulate(PROBLEM, MFUCB(), capital=1e6, runs=50, workers=2)

@@ -12,12 +12,12 @@ from functools import partial
 
 import numpy as np
 
+from mfbandit.accounts import Account, pseudo_rewards
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Problem, ran_dry
-from mfbandit.regret import Account, pseudo_rewards
 from mfbandit.simulation import Simulation
 from mfbandit.stats import Stats
 from mfbandit.values import whole
