@@ -16,6 +16,7 @@ LAYERS = [
     "arrays",
     "errors",
     "values",
+    "progress",
     "capital",
     "concentration",
     "fidelities",

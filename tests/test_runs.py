@@ -252,3 +252,11 @@ def test_an_interrupt_stops_it(workers):
     _, errors = process.communicate(timeout=5)  # a tenth of a second is usual; without the interrupt, an hour
     assert process.returncode != 0
     assert "KeyboardInterrupt" in errors
+
+
+@pytest.mark.parametrize("policy", [MFUCB(), Slow()], ids=str)
+def test_progress_can_be_ones_own(policy):
+    shares: list[float] = []
+    simulate(PROBLEM, policy, capital=3000, runs=3, progress=shares.append)
+    assert sum(shares) == pytest.approx(1)
+    assert min(shares) >= 0

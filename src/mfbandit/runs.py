@@ -18,13 +18,13 @@ from mfbandit.capital import limit
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Problem, ran_dry
+from mfbandit.progress import Tick, bar
 from mfbandit.simulation import Simulation
 from mfbandit.stats import Stats
 from mfbandit.values import whole
 
 STRETCH_SECONDS = 0.1  # the engine runs about this long between two looks at it ...
 SHORTEST, LONGEST = 100, 50_000  # ... and so many plays; a sudden change from fast plays to slow ones is possible
-Tick = Callable[[float], None]
 
 
 @dataclass(frozen=True, eq=False)
@@ -48,7 +48,7 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     account: Account = "paper",
     keep_plays: bool = False,
     workers: int | None = None,
-    progress: bool | None = None,
+    progress: bool | Tick | None = None,
 ) -> Simulation:
     """Let a policy spend a capital on a problem, ``runs`` times, and record its regret on the way.
 
@@ -68,7 +68,8 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
         keep_plays: keep the final plays of each run, (runs, M, K), and not only their mean.
         workers: threads, which run without Python's lock; all cores by default. Where joblib has been told to use
             another backend (``joblib.parallel_config``), that many of its workers, or its own ``n_jobs``.
-        progress: show a progress bar; by default on a terminal.
+        progress: show a progress bar; by default on a terminal. Or a function, called now and then with the share of
+            the whole simulation done since its last call.
 
     Raises:
         ValueError: something makes no sense, such as a capital that pays for no play.
@@ -94,7 +95,7 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     gather = _Gather(problem, len(capitals), runs, keep_plays)
     root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(_seed(seed))
     with (
-        _progress_bar(type(policy).__name__, runs, progress) as tick,
+        _ticking(type(policy).__name__, runs, progress) as tick,
         # Closed at once also on Ctrl-C, when the exception may keep it alive: then its threads stop.
         closing(_all_runs(job, _children(root, runs), workers, tick)) as results,
     ):
@@ -335,15 +336,10 @@ def _by_joblib(
 
 
 @contextmanager
-def _progress_bar(name: str, runs: int, wanted: bool | None) -> Iterator[Tick]:
+def _ticking(name: str, runs: int, wanted: bool | Tick | None) -> Iterator[Tick]:
     """A function that takes shares of runs as they are done, and shows them if that is wanted."""
-    if not (sys.stderr.isatty() if wanted is None else wanted):
-        yield lambda _: None
+    if callable(wanted):
+        yield lambda share: wanted(share / runs)
         return
-    from rich.console import Console  # noqa: PLC0415
-    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
-
-    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as bar:
-        task = bar.add_task(f"{name}, {runs} run{'s' * (runs > 1)}", total=runs)
-        yield lambda share: bar.update(task, advance=share)
+    with bar(f"{name}, {runs} run{'s' * (runs > 1)}", runs, shown=wanted) as tick:
+        yield tick

@@ -1,0 +1,41 @@
+"""How far a long job has come: a bar with the time left on a terminal, plain lines elsewhere, or nothing."""
+
+import sys
+from collections.abc import Callable, Iterator
+from contextlib import contextmanager
+
+Tick = Callable[[float], None]
+
+
+@contextmanager
+def bar(description: str, total: float, *, shown: bool | None = None) -> Iterator[Tick]:
+    """A function that takes amounts of work as they are done, and a bar on standard error meanwhile.
+
+    Args:
+        description: what is being done.
+        total: the amount of all work.
+        shown: whether to show the bar; by default on a terminal.
+
+    >>> with bar("counting", total=3, shown=False) as tick:
+    ...     tick(1)
+    """
+    if not (sys.stderr.isatty() if shown is None else shown):
+        yield lambda _: None
+        return
+    from rich.console import Console  # noqa: PLC0415 - only where a bar is shown
+    from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn  # noqa: PLC0415
+
+    columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
+    with Progress(*columns, console=Console(stderr=True)) as live:
+        task = live.add_task(description, total=total)
+        yield lambda amount: live.update(task, advance=amount)
+
+
+def line(text: str) -> None:
+    """A line on standard error where no bar is shown: for logs and pipes.
+
+    >>> line("three of nine")  # to standard error
+    """
+    if not sys.stderr.isatty():
+        sys.stderr.write(f"{text}\n")
+        sys.stderr.flush()
