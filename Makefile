@@ -6,8 +6,8 @@ READY := $(VENV)/.ready
 
 .PHONY: reproduce test check bench format clean
 
-reproduce: $(READY)  ## the main job
-	$(RUN) examples/first_experiment.py
+reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/report.html
+	$(VENV)/bin/mfbandit reproduce --out results
 
 test: $(READY)  ## all tests, doctests and the coverage gate
 	$(RUN) -m pytest
@@ -21,6 +21,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/ask_tell.py
 	$(RUN) benchmarks/engine.py --out results/engine.json
 	$(RUN) benchmarks/theory.py
+	$(RUN) benchmarks/cli.py
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .

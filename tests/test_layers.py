@@ -17,12 +17,14 @@ LAYERS = [
     "errors",
     "values",
     "progress",
+    "tables",
     "capital",
     "concentration",
     "fidelities",
     "problem",
     "problems",
     "theory",
+    "proved",
     "planning",
     "stats",
     "confidence",
@@ -37,6 +39,12 @@ LAYERS = [
     "simulation",
     "runs",
     "plotting",
+    "report",
+    "reproduce",
+    "bench",
+    "config",
+    "cli",
+    "__main__",
 ]
 HEAVY = {"numba", "matplotlib", "sklearn", "fastapi", "joblib", "typer", "rich", "scipy", "pandas"}
 

@@ -17,6 +17,7 @@ from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.concentration import Bounded, rates
 from mfbandit.fidelities import Fidelities
 from mfbandit.problem import Gaussian, Problem
+from mfbandit.tables import columns
 from mfbandit.theory import gaps
 from mfbandit.values import positive, whole
 
@@ -91,7 +92,7 @@ class Plan:
         title = f"{self.arms:,} arms, a capital of {self.capital:,.12g}, MF-UCB with rho = {self.rho:g}: an estimate"
         last = f"Expected regret: {self.regret:,.0f}. {self._reach()}"
         header = ("fidelity", "cost", "plays", "spending", "settles", "regret without")
-        return "\n".join([title, *_columns([header, *rows]), *self.verdicts, last])
+        return "\n".join([title, *columns([header, *rows]), *self.verdicts, last])
 
     def _reach(self) -> str:
         if math.isinf(self.resolution):
@@ -325,12 +326,3 @@ def _lost(problem: Problem, rung: Rung) -> float:
 
 def _percent(share: float) -> str:
     return "under 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"  # noqa: PLR2004 - rounds to 0
-
-
-def _columns(rows: list[tuple[str, ...]]) -> list[str]:
-    """Rows of text in columns, the first one flush left."""
-    widths = [max(len(cell) for cell in column) for column in zip(*rows, strict=True)]
-    return [
-        "  ".join([f"{row[0]:<{widths[0]}}", *(f"{c:>{w}}" for c, w in zip(row[1:], widths[1:], strict=True))])
-        for row in rows
-    ]

@@ -10,7 +10,7 @@ from typing import TypeAlias
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter
+from matplotlib.ticker import FuncFormatter, MaxNLocator
 from numpy.typing import ArrayLike
 
 from mfbandit.arrays import FloatArray, IntArray
@@ -89,6 +89,7 @@ def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
         label = f"$m = {m + 1}$"
         ax.plot(rank, problem.means[m, order], ".", ms=3, color=COLOURS[m % 7], label=label, rasterized=True)
     ax.plot(rank, problem.means[-1, order], "k-" if problem.arms > 1 else "k.", lw=2, label=f"$m = {top + 1}$")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel(r"arm $k$, ordered by $\mu^{(M)}_k$")
     ax.set_ylabel(r"mean $\mu^{(m)}_k$  (reward)")
     _legend(ax)
@@ -127,6 +128,7 @@ def plot_plays(sim: Simulation, ax: Axes | None = None) -> Axes:
                 rasterized=True,
             )
     ax.set_yscale("log")
+    ax.xaxis.set_major_locator(MaxNLocator(integer=True, steps=[1, 2, 5, 10]))
     ax.set_xlabel(r"arm $k$, ordered by $\mu^{(M)}_k$")
     ax.set_ylabel(r"plays $T^{(m)}_k$  (mean over runs)")
     _legend(ax, markerscale=2)
@@ -184,6 +186,32 @@ def plot_regret(
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
     else:
         _legend(ax)
+    return _tidy(ax)
+
+
+def plot_ratios(ratios: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
+    """Ratios of one policy's regret to another's, each series from the smallest to the largest.
+
+    Args:
+        ratios: from labels to ratios, above 0, one for each problem.
+        ax: where to draw; a new figure by default.
+
+    >>> ax = plot_ratios({"small capital": [0.5, 0.8, 1.2], "large capital": [0.9, 1.1, 1.3]})
+    >>> ax.get_xscale()
+    'log'
+    >>> plt.close(ax.figure)
+    """
+    ax = _axes(ax)
+    for i, (label, values) in enumerate(ratios.items()):
+        ordered = np.sort(np.asarray(values, dtype=np.float64))
+        share = 100 * np.arange(1, len(ordered) + 1) / len(ordered)
+        ax.plot(ordered, share, "os^D"[i % 4], ms=4, color=COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]], label=label)
+    ax.axvline(1, color="k", lw=1)
+    ax.set_xscale("log")
+    ax.set_ylim(0, 102)
+    ax.set_xlabel("ratio of regrets (left of 1: less)")
+    ax.set_ylabel("problems with at most this ratio (%)")
+    _legend(ax)
     return _tidy(ax)
 
 

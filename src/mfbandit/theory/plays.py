@@ -9,6 +9,7 @@ from mfbandit.arrays import FloatArray
 from mfbandit.concentration import rates
 from mfbandit.fidelities import Fidelities
 from mfbandit.problem import Problem
+from mfbandit.tables import readable
 from mfbandit.theory.conditions import checked, exploration, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
 from mfbandit.values import positive, whole
@@ -85,17 +86,11 @@ class PlayBounds:
         title = f"bounds on plays of an arm after {self.n:,} plays in all, rho = {self.rho:g} (Lemma 8)"
         sizes = [*self.partition.sizes.tolist(), len(self.partition.optimal)]
         rows = [
-            f"{f'fidelity {m}':<12}" + "".join(f"{_readable(value):>12}" for value in row)
+            f"{f'fidelity {m}':<12}" + "".join(f"{readable(value):>12}" for value in row)
             for m, row in enumerate(self.table.tolist())
         ]
         lines = [title, " " * 12 + "".join(f"{name:>12}" for name in names), *rows]
         return "\n".join([*lines, f"{'arms':<12}" + "".join(f"{size:>12,}" for size in sizes), *self.caveats])
-
-
-def _readable(value: float) -> str:
-    if math.isnan(value):
-        return "-"
-    return f"{value:,.0f}" if value >= 1000 else f"{value:.4g}"  # noqa: PLR2004 - four digits
 
 
 def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = False) -> PlayBounds:

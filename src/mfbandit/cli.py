@@ -1,0 +1,294 @@
+"""The command line. Nothing heavy is loaded before a command needs it."""
+
+import functools
+import json
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+if TYPE_CHECKING:
+    from mfbandit.simulation import Simulation
+
+app = typer.Typer(
+    name="mfbandit",
+    help="Multi-fidelity bandits: choose among options when a cheap, biased look costs less than the real thing.",
+    no_args_is_help=True,
+    add_completion=False,
+    pretty_exceptions_enable=False,
+    rich_markup_mode=None,
+)
+
+DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
+
+File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Workers = Annotated[Optional[int], typer.Option(help="Threads; all cores by default. Results do not depend on it.")]  # noqa: UP045 - Typer reads it
+
+
+def guarded(command: Callable[..., None]) -> Callable[..., None]:
+    """One line on standard error and an exit code for what goes wrong: 2 for wrong input, 1 for a job that failed."""
+
+    @functools.wraps(command)
+    def run(*args: Any, **options: Any) -> None:  # noqa: ANN401 - whatever the command takes
+        try:
+            command(*args, **options)
+        except ValueError as error:
+            _stop(str(error), WRONG_INPUT)
+        except (OSError, RuntimeError, ImportError) as error:
+            _stop(str(error), FAILED)
+        except KeyboardInterrupt:
+            _stop("interrupted", INTERRUPTED)
+
+    return run
+
+
+def _stop(message: str, code: int) -> None:
+    typer.echo(f"Error: {message}", err=True)
+    raise typer.Exit(code)
+
+
+@app.command(epilog="Example: mfbandit reproduce --out results --quick")
+@guarded
+def reproduce(
+    out: Annotated[Path, typer.Option(help="Folder for figures, manifest.json and report.html.")] = Path("results"),
+    runs: Annotated[Optional[int], typer.Option(help="Runs of each policy; 100 by default, 10 with --quick.")] = None,  # noqa: UP045
+    seed: Annotated[int, typer.Option(help="For the problems and all chance.")] = 0,
+    only: Annotated[Optional[str], typer.Option(metavar="PANEL", help="One panel alone, such as problem-1.")] = None,  # noqa: UP045
+    workers: Workers = None,
+    quick: Annotated[bool, typer.Option("--quick", help="Ten runs, and every eighth data set.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Redraw the paper and write a page about it.
+
+    Its figures and tables are measured anew; report.html tells the story, manifest.json has every number.
+
+    An interrupted run goes on where it stopped if the seed, the runs and --quick are the same.
+    """
+    from mfbandit.reproduce import reproduce as job  # noqa: PLC0415
+
+    page = job(out, runs=runs, seed=seed, only=only, workers=workers, quick=quick)
+    if as_json:
+        typer.echo((page.parent / "manifest.json").read_text())
+    else:
+        typer.echo(f"Open {page}")
+
+
+@app.command(epilog="Example: mfbandit simulate problem.toml --plot regret.png")
+@guarded
+def simulate(
+    file: File,
+    plot: Annotated[Optional[Path], typer.Option(help="Draw regret against capital: .png, .svg or .pdf.")] = None,  # noqa: UP045
+    runs: Annotated[Optional[int], typer.Option(help="Runs of each policy, instead of the file's.")] = None,  # noqa: UP045
+    workers: Workers = None,
+    as_json: Json = False,
+) -> None:
+    """Compare policies on a problem.
+
+    The table [simulate] has capital, and runs (20), seed (0), grid (100) and account ("paper") if you like.
+    """
+    from mfbandit.config import NUMBER, NUMBERS, TEXT, WHOLE, Config, Kind  # noqa: PLC0415
+    from mfbandit.runs import simulate as job  # noqa: PLC0415
+
+    config = Config(file)
+    table = config.table("simulate")
+    grid = Kind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
+    options = {"capital": table.need("capital", NUMBER), "runs": 20} | table.chosen(
+        {"runs": WHOLE, "seed": WHOLE, "grid": grid, "account": TEXT}
+    )
+    table.close()
+    if runs is not None:
+        options["runs"] = runs
+    problem, policies = config.problem(), config.policies()
+    if plot is not None:
+        _check_picture(plot)
+    sims = [job(problem, policy, workers=workers, **options) for policy in policies]
+    if plot is not None:
+        _draw(sims, plot)
+    typer.echo(json.dumps(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims))
+
+
+def _check_picture(path: Path) -> None:
+    if path.suffix not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot must end in .png, .svg or .pdf, got {path}")
+    try:
+        path.touch()
+    except OSError as error:
+        raise ValueError(f"--plot must be a file that can be written, got {path} ({error.strerror})") from None
+
+
+def _draw(sims: "list[Simulation]", path: Path) -> None:
+    from matplotlib.figure import Figure  # noqa: PLC0415
+
+    from mfbandit import plotting  # noqa: PLC0415
+
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    plotting.plot_regret(sims, ax=figure.subplots())
+    figure.savefig(path, dpi=150)
+
+
+def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
+    rows = []
+    for sim in sims:
+        summary = sim.summary() if len(sim.regret) > 1 else None
+        rows.append(
+            {
+                "policy": sim.policy,
+                "runs": len(sim.regret),
+                "capital": sim.capital.tolist(),
+                "regret": sim.regret.mean(axis=0).tolist(),
+                "low": summary.low.tolist() if summary else None,
+                "high": summary.high.tolist() if summary else None,
+                "plays": sim.plays.sum(axis=1).tolist(),
+                "steps": float(sim.steps.mean()),
+            }
+        )
+    return rows
+
+
+def _simulated_text(problem: Any, sims: "list[Simulation]") -> str:  # noqa: ANN401 - a Problem
+    from mfbandit.simulation import compare  # noqa: PLC0415
+    from mfbandit.tables import columns, readable  # noqa: PLC0415
+
+    runs = len(sims[0].regret)
+    rows = [("policy", "regret", "95 % interval", f"ratio to {sims[-1].policy}", "plays at each fidelity")]
+    for sim in sims:
+        interval, ratio = "-", "-"
+        if runs > 1:
+            summary, against = sim.summary(), compare(sim, sims[-1])
+            interval = f"{readable(summary.low[-1])} to {readable(summary.high[-1])}"
+            if sim is not sims[-1]:
+                ratio = f"{against.ratio[-1]:.3f} ({against.ratio_low[-1]:.3f} to {against.ratio_high[-1]:.3f})"
+        plays = " / ".join(f"{n:,.0f}" for n in sim.plays.sum(axis=1))
+        rows.append((sim.policy, readable(sim.regret[:, -1].mean()), interval, ratio, plays))
+    costs = ", ".join(f"{cost:g}" for cost in problem.fidelities.costs)
+    title = f"{problem.arms:,} arms, costs {costs}; capital {sims[0].capital[-1]:,.10g}, {runs:,} run{'s' * (runs > 1)}"
+    return "\n".join([title, *columns(rows)])
+
+
+@app.command(epilog="Example: mfbandit theory problem.toml")
+@guarded
+def theory(file: File, as_json: Json = False) -> None:
+    """What the paper proves about a problem.
+
+    Classes of arms, bounds on plays, and bounds on regret from above and below.
+
+    The table [theory] has capital, and rho (5 by default; the regret bound needs more than 4).
+    """
+    from mfbandit.config import NUMBER, Config  # noqa: PLC0415
+    from mfbandit.proved import proved  # noqa: PLC0415
+
+    config = Config(file)
+    table = config.table("theory")
+    capital, rho = table.need("capital", NUMBER), table.get("rho", NUMBER, default=5.0)
+    table.close()
+    result = proved(config.problem(), capital, rho)
+    typer.echo(json.dumps(result.numbers, indent=1) if as_json else str(result))
+
+
+@app.command(epilog="Example: mfbandit plan campaign.toml")
+@guarded
+def plan(file: File, as_json: Json = False) -> None:
+    """What a capital will buy.
+
+    An estimate from guessed means of plays, spending and regret, and whether each fidelity earns its place.
+
+    The table [plan] has capital, and means or prior (past results) with arms; rho, draws and seed if you like.
+    """
+    from mfbandit.config import NUMBER, NUMBERS_OR_ROWS, WHOLE, Config  # noqa: PLC0415
+    from mfbandit.planning import plan as job  # noqa: PLC0415
+
+    config = Config(file)
+    table = config.table("plan")
+    capital = table.need("capital", NUMBER)
+    guesses = {"means": NUMBERS_OR_ROWS, "prior": NUMBERS_OR_ROWS}
+    options = table.chosen({**guesses, "arms": WHOLE, "rho": NUMBER, "draws": WHOLE, "seed": WHOLE})
+    table.close()
+    if config.has("problem"):
+        problem = config.problem()
+        fidelities = problem.fidelities
+        options = options if set(guesses) & set(options) else {"means": problem.means, **options}
+    else:
+        fidelities = config.fidelities()
+    try:
+        result = job(fidelities, capital, **options)
+    except ValueError as error:
+        raise ValueError(f"{table.where} {error}") from None
+    typer.echo(json.dumps(_plan_numbers(result), indent=1) if as_json else str(result))
+
+
+def _plan_numbers(result: Any) -> dict[str, Any]:  # noqa: ANN401 - a Plan
+    without = [None if lost != lost else lost for lost in result.without.tolist()]  # noqa: PLR0124 - NaN
+    resolution = None if result.resolution == float("inf") else result.resolution
+    return {
+        "capital": result.capital,
+        "arms": result.arms,
+        "rho": result.rho,
+        "fidelities": list(result.fidelities.labels),
+        "plays": result.plays.tolist(),
+        "spending": result.spending.tolist(),
+        "settled": result.settled.tolist(),
+        "regret": result.regret,
+        "regret_without": without,
+        "resolution": resolution,
+        "verdicts": list(result.verdicts),
+    }
+
+
+@app.command(epilog="Example: mfbandit problem 1 > problem.toml")
+@guarded
+def problem(
+    name: Annotated[
+        str, typer.Argument(help="1, 2, 3 or 4 (the paper's), misleading, or a data set of learning curves.")
+    ],
+    seed: Annotated[int, typer.Option(help="For means that are drawn.")] = 0,
+    as_json: Json = False,
+) -> None:
+    """Print a ready problem as a TOML file.
+
+    With all its means, and tables for simulate, theory and plan: a file to start from.
+    """
+    from mfbandit.config import described  # noqa: PLC0415
+
+    text = described(name, seed)
+    if as_json:
+        import tomllib  # noqa: PLC0415
+
+        text = json.dumps(tomllib.loads(text))
+    typer.echo(text)
+
+
+@app.command(epilog="Example: mfbandit bench")
+@guarded
+def bench(as_json: Json = False) -> None:
+    """How fast this machine simulates.
+
+    The compiled engine beside the plain NumPy path, on the paper's four problems.
+    """
+    from mfbandit.bench import speed  # noqa: PLC0415
+    from mfbandit.progress import bar  # noqa: PLC0415
+    from mfbandit.tables import columns  # noqa: PLC0415
+
+    numbers = (1, 2, 3, 4)
+    with bar("bench", len(numbers)) as tick:
+        speeds = [speed(number, tick) for number in numbers]
+    if as_json:
+        rows = [{"problem": s.problem, "arms": s.arms, "engine": s.engine, "plain": s.plain} for s in speeds]
+        typer.echo(json.dumps(rows, indent=1))
+        return
+    head = ("problem", "arms", "engine, plays/s", "plain NumPy, plays/s", "ratio")
+    lines = [(str(s.problem), f"{s.arms:,}", f"{s.engine:,.0f}", f"{s.plain:,.0f}", f"{s.ratio:,.0f}") for s in speeds]
+    typer.echo("\n".join(columns([head, *lines])))
+
+
+@app.command(epilog="Example: mfbandit version")
+@guarded
+def version(as_json: Json = False) -> None:
+    """Versions of mfbandit and its libraries."""
+    from importlib.metadata import version as installed  # noqa: PLC0415
+
+    names = ("mfbandit", "numpy", "numba", "joblib", "matplotlib")
+    versions = {name: installed(name) for name in names} | {"python": sys.version.split()[0]}
+    typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))

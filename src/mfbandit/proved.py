@@ -1,0 +1,82 @@
+"""All that the theory says about one problem, as one text and one set of numbers."""
+
+import math
+from dataclasses import dataclass
+from typing import Any
+
+from mfbandit import theory
+from mfbandit.problem import Problem
+from mfbandit.tables import readable
+
+
+@dataclass(frozen=True, eq=False)
+class Proved:
+    """What holds for a problem, a capital and ρ. Printed, it is a page of text."""
+
+    text: str
+    numbers: dict[str, Any]
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
+    """Classes, Assumption 1, bounds on plays and on regret, from above and from below.
+
+    Bounds whose conditions do not hold are given all the same, each with a line that says which.
+
+    Args:
+        problem: the truth.
+        capital: Λ.
+        rho: exploration parameter of MF-UCB.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> print(proved(paper_problem(3), capital=80_000).text.splitlines()[-1])
+      no strategy stays below 2,750 log n in the limit: 24,717 here
+    """
+    parts, decay = theory.partition(problem), theory.decay_condition(problem.fidelities)
+    plays = theory.expected_plays(problem, max(1, int(capital / problem.fidelities.costs[0])), rho, unproven=True)
+    every = theory.upper_bound(problem, capital, rho, unproven=True)
+    large = theory.upper_bound(problem, capital, rho, form="large", unproven=True)
+    ucb = theory.ucb_upper_bound(problem, capital, rho, unproven=True)
+    lower = theory.lower_bound(problem, form="divergence", unproven=True)
+    most, most_large, most_ucb = (float(bound.total) for bound in (every, large, ucb))
+    limit = float(lower.at(capital, problem.fidelities.costs[-1]))
+    lines = [
+        str(parts),
+        "",
+        *([str(decay), ""] if len(decay.left) else []),
+        str(plays),
+        "",
+        f"regret of MF-UCB at capital {capital:,.10g}, rho = {rho:g}:",
+        f"  at most {readable(most)} (Lemma 10, at every capital); UCB's at most {readable(most_ucb)}",
+        f"  at most {readable(most_large)} beyond some enormous capital",
+        f"  no strategy stays below {readable(lower.proven)} log n in the limit: {readable(limit)} here",
+    ]
+    notes = _notes(every.caveats, lower.caveats)
+    numbers = {
+        "capital": capital,
+        "rho": rho,
+        "classes": parts.classes.tolist(),
+        "first": parts.first.tolist(),
+        "decay": {"left": decay.left.tolist(), "right": [_finite(side) for side in decay.right.tolist()]},
+        "plays": [[_finite(value) for value in row] for row in plays.table.tolist()],
+        "regret": {
+            "every_capital": _finite(most),
+            "large_capital": _finite(most_large),
+            "ucb": _finite(most_ucb),
+            "lower_per_log_n": _finite(lower.proven),
+        },
+        "not_proved": notes,
+    }
+    return Proved("\n".join([*lines, *(f"not proved: {note}" for note in notes)]), numbers)
+
+
+def _notes(*caveats: tuple[str, ...]) -> list[str]:
+    broken = dict.fromkeys(text for each in caveats for text in each)
+    return list(broken)
+
+
+def _finite(value: float) -> float | None:
+    """JSON has neither NaN nor infinities."""
+    return value if math.isfinite(value) else None
