@@ -89,7 +89,7 @@ def simulate(
 
     The table [simulate] has capital, and runs (20), seed (0), grid (100) and account ("paper") if you like.
     """
-    from mfbandit.config import NUMBER, NUMBERS, TEXT, WHOLE, Config, Kind  # noqa: PLC0415
+    from mfbandit.config import NUMBER, NUMBERS, TEXT, WHOLE, Config, Kind, at  # noqa: PLC0415
     from mfbandit.runs import simulate as job  # noqa: PLC0415
 
     config = Config(file)
@@ -104,7 +104,8 @@ def simulate(
     problem, policies = config.problem(), config.policies()
     if plot is not None:
         _check_picture(plot)
-    sims = [job(problem, policy, workers=workers, **options) for policy in policies]
+    with at(table.where):
+        sims = [job(problem, policy, workers=workers, **options) for policy in policies]
     if plot is not None:
         _draw(sims, plot)
     typer.echo(json.dumps(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims))
@@ -177,14 +178,16 @@ def theory(file: File, as_json: Json = False) -> None:
 
     The table [theory] has capital, and rho (5 by default; the regret bound needs more than 4).
     """
-    from mfbandit.config import NUMBER, Config  # noqa: PLC0415
+    from mfbandit.config import NUMBER, Config, at  # noqa: PLC0415
     from mfbandit.proved import proved  # noqa: PLC0415
 
     config = Config(file)
     table = config.table("theory")
     capital, rho = table.need("capital", NUMBER), table.get("rho", NUMBER, default=5.0)
     table.close()
-    result = proved(config.problem(), capital, rho)
+    problem = config.problem()
+    with at(table.where):
+        result = proved(problem, capital, rho)
     typer.echo(json.dumps(result.numbers, indent=1) if as_json else str(result))
 
 
@@ -197,7 +200,7 @@ def plan(file: File, as_json: Json = False) -> None:
 
     The table [plan] has capital, and means or prior (past results) with arms; rho, draws and seed if you like.
     """
-    from mfbandit.config import NUMBER, NUMBERS_OR_ROWS, WHOLE, Config  # noqa: PLC0415
+    from mfbandit.config import NUMBER, NUMBERS_OR_ROWS, WHOLE, Config, at  # noqa: PLC0415
     from mfbandit.planning import plan as job  # noqa: PLC0415
 
     config = Config(file)
@@ -212,10 +215,8 @@ def plan(file: File, as_json: Json = False) -> None:
         options = options if set(guesses) & set(options) else {"means": problem.means, **options}
     else:
         fidelities = config.fidelities()
-    try:
+    with at(table.where):
         result = job(fidelities, capital, **options)
-    except ValueError as error:
-        raise ValueError(f"{table.where} {error}") from None
     typer.echo(json.dumps(_plan_numbers(result), indent=1) if as_json else str(result))
 
 

@@ -81,8 +81,9 @@ class Table:
     def need(self, key: str, kind: Kind) -> Any:  # noqa: ANN401 - what a kind allows
         """A value that must be there."""
         if key not in self._values:
-            self._refuse_unknown([*self._known, key])
-            raise ValueError(f"{self.where} needs the key {key}, {kind.words}")
+            near = difflib.get_close_matches(key, self._values, n=1)
+            hint = f"; it has {near[0]}, did you mean {key}?" if near else ""
+            raise ValueError(f"{self.where} needs the key {key}, {kind.words}{hint}")
         return self.get(key, kind)
 
     def get(self, key: str, kind: Kind, default: Any = None) -> Any:  # noqa: ANN401
@@ -100,13 +101,10 @@ class Table:
 
     def close(self) -> None:
         """Refuse keys that nobody asked for."""
-        self._refuse_unknown(self._known)
-
-    def _refuse_unknown(self, known: list[str]) -> None:
         for key in self._values:
-            if key not in known:
-                near = difflib.get_close_matches(key, known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(known)}"
+            if key not in self._known:
+                near = difflib.get_close_matches(key, self._known, n=1)
+                hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(self._known)}"
                 raise ValueError(f"{self.where} has no key {key}; {hint}")
 
 
@@ -149,7 +147,7 @@ class Config:
         biases, names = table.get("biases", NUMBERS), table.get("names", TEXTS)
         scale, span = table.get("scale", NUMBER_OR_NUMBERS), table.get("range", NUMBERS)
         table.close()
-        with _at(table.where):
+        with at(table.where):
             return Fidelities(costs, biases, _noise(scale, span), names)
 
     def problem(self) -> Problem:
@@ -166,13 +164,13 @@ class Config:
         misspecified = table.get("misspecified", FLAG, default=False)
         table.close()
         fidelities = self.fidelities()
-        with _at(table.where):
+        with at(table.where):
             return Problem(means, fidelities, rewards, misspecified=misspecified)
 
     def _ready(self, table: Table, key: str, make: Callable[[Table], Problem]) -> Problem:
         if "fidelities" in self._tables:
             raise ValueError(f"{table.where} {key} brings its own fidelities: leave out the table [fidelities]")
-        with _at(table.where):
+        with at(table.where):
             problem = make(table)
         table.close()
         return problem
@@ -191,7 +189,7 @@ class Config:
             raise ValueError(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
         fields = table.chosen(dict.fromkeys(kinds[name].__dataclass_fields__, NUMBER))  # type: ignore[attr-defined]
         table.close()
-        with _at(table.where):
+        with at(table.where):
             return kinds[name](**fields)
 
 
@@ -205,7 +203,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 
 @contextmanager
-def _at(where: str) -> Iterator[None]:
+def at(where: str) -> Iterator[None]:
     """Say where in the file a value was that made no sense."""
     try:
         yield
@@ -230,7 +228,7 @@ def _rewards(table: Table) -> Rewards:
     if name == "bernoulli":
         return Bernoulli()
     if name == "gaussian":
-        with _at(table.where):
+        with at(table.where):
             return Gaussian(table.need("sigma", NUMBER_OR_NUMBERS))
     raise ValueError(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {name!r}")
 
