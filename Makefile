@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: reproduce test check bench format clean
+.PHONY: reproduce test check bench format figures clean
 
 reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/report.html
 	$(VENV)/bin/mfbandit reproduce --out results
@@ -26,6 +26,10 @@ bench: $(READY)  ## speed, measured side by side
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .
 	$(VENV)/bin/ruff format .
+
+figures: $(READY)  ## the pictures of README and docs
+	$(VENV)/bin/mfbandit reproduce --out results --only problem-1
+	cp results/figure-2-regret-1.png docs/figures/regret-problem-1.png
 
 clean:  ## forget everything that was made
 	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage results

@@ -49,7 +49,9 @@ def main() -> int:
         "lower_bound": lambda: theory.lower_bound(problem).proven,
         "lower_bound, divergence": lambda: theory.lower_bound(problem, form="divergence").proven,
         "optimal_fidelity": lambda: theory.optimal_fidelity(problem),
-        "plan": lambda: mfb.plan(problem.fidelities, capital, means=problem.means),
+        "plan, all means": lambda: mfb.plan(problem.fidelities, capital, means=problem.means),
+        "plan, highest means": lambda: mfb.plan(problem.fidelities, capital, means=problem.means[-1]),
+        "plan, prior": lambda: mfb.plan(problem.fidelities, capital, prior=problem.means[-1, ::100], arms=ARMS),
     }
     seconds = {name: best_of(call) for name, call in calls.items()}
     print(json.dumps({"arms": ARMS, "seconds": {name: round(value, 4) for name, value in seconds.items()}}, indent=2))

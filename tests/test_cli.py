@@ -139,7 +139,7 @@ class TestTheory:
     def test_text(self, file):
         result = call("theory", file)
         assert result.exit_code == 0
-        assert "fidelity 0  112  112    0" in result.stdout
+        assert "fidelity 0   112  112    0" in result.stdout
         assert "(Lemma 10, at every capital)" in result.stdout
         assert "not proved" not in result.stdout
 

@@ -7,7 +7,19 @@ import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfbandit import MFUCB, UCB, Bounded, Fidelities, Gaussian, Problem, SubGaussian, paper_problem, plan, simulate
+from mfbandit import (
+    MFUCB,
+    UCB,
+    Bounded,
+    Fidelities,
+    Gaussian,
+    Problem,
+    SubGaussian,
+    paper_problem,
+    plan,
+    simulate,
+    theory,
+)
 from mfbandit.planning import afford, climb
 from tests.strategies import problems
 
@@ -51,7 +63,7 @@ def test_spends_the_capital_and_settles_every_arm(problem, looks, rho):
     capital = looks * problem.arms * problem.fidelities.costs[0]
     expected = plan(problem.fidelities, capital, means=problem.means, rho=rho)
     assert expected.spending.sum() == pytest.approx(capital, rel=2e-4)
-    assert expected.settled.sum() == pytest.approx(1)
+    assert expected.settles.sum() == pytest.approx(1)
     assert 0 <= expected.regret <= capital * problem.gaps.max() * (1 + 1e-9)
     assert (math.isinf(expected.resolution)) == (capital <= problem.arms * problem.fidelities.costs[0])
     assert len(expected.verdicts) == len(problem.fidelities)
@@ -67,7 +79,7 @@ def test_a_rung_by_hand():
     """
     fid = Fidelities([1, 4], [0.25, 0], Bounded())
     problem = Problem([[0.125, 0.625, 0.75], [0.25, 0.5, 0.75]], fid, Gaussian(0.5))
-    rung = climb(problem, resolution=0.125, effort=1.0)
+    rung = climb(problem, theory.gaps(problem), resolution=0.125, effort=1.0)
     np.testing.assert_allclose(rung.plays, np.array([[2, 32, 32], [0, 32 / 9, 32]]), rtol=1e-14)
     assert rung.settled_by.tolist() == [0, 1, 1]
     assert rung.spent == pytest.approx(66 + 4 * (32 / 9 + 32))
@@ -86,7 +98,7 @@ class TestGuesses:
 
     def test_a_prior_at_every_fidelity(self):
         table = [[0.15, 0.3, 0.5], [0.1, 0.2, 0.6], [0.1, 0.2, 0.6]]
-        assert plan(ADS, 10_000, prior=table, arms=7).settled.sum() == pytest.approx(1)
+        assert plan(ADS, 10_000, prior=table, arms=7).settles.sum() == pytest.approx(1)
 
     def test_the_same_seed_gives_the_same_plan(self):
         one, same, other = (plan(ADS, 10_000, prior=[0.1, 0.2, 0.6], arms=9, seed=s).regret for s in (1, 1, 2))
@@ -102,13 +114,59 @@ class TestGuesses:
     def test_drawn_low_means_stay_in_the_range_of_rewards(self):
         assert plan(ADS, 1000, means=[0.0, 1.0]).regret >= 0
 
+    def test_bad_past_results_are_refused_whether_drawn_or_not(self):
+        for seed in range(5):
+            with pytest.raises(ValueError, match="prior must lie within their biases"):
+                plan(ADS, 100, prior=[[0.5, 0.9], [0.5, 0.5], [0.5, 0.5]], arms=1, draws=1, seed=seed)
+
+    def test_what_a_fidelity_can_settle_does_not_depend_on_the_capital(self):
+        poor, rich = (plan(ADS, capital, means=np.linspace(0, 1, 50), seed=1) for capital in (10, 1e6))
+        assert poor.settles.tolist() == rich.settles.tolist()
+
+    def test_what_can_be_settled_by_hand(self):
+        """gamma = 1/8; gaps at the low fidelity 3/8, 1/8 and 1/16: the first two reach gamma."""
+        fid = Fidelities([1, 4], [0.25, 0], Bounded())
+        means = [[0.125, 0.375, 0.4375, 0.75], [0.25, 0.375, 0.5, 0.75]]
+        assert plan(fid, 1000, means=means).settles.tolist() == [0.5, 0.5]
+
+    def test_one_fidelity_needs_no_draws(self):
+        top = ADS.top
+        assert plan(top, 1000, means=[0.1, 0.5], seed=1).regret == plan(top, 1000, means=[0.1, 0.5], seed=2).regret
+
+    def test_drawn_low_means_are_clipped_to_the_range(self):
+        """Arms at 0 cannot look worse than 0, so low fidelities can settle fewer of them."""
+        wide = Fidelities([1, 10], [0.5, 0], SubGaussian(0.5))
+        narrow = Fidelities([1, 10], [0.5, 0], Bounded(0, 1))
+        means = [0.0] * 20 + [1.0]
+        assert plan(narrow, 5000, means=means).regret > plan(wide, 5000, means=means).regret
+
+    @pytest.mark.parametrize("seed", [-1, "a"])
+    def test_seeds(self, seed):
+        with pytest.raises(ValueError, match="seed must"):
+            plan(ADS, 100, prior=[0.1, 0.2], seed=seed)
+
+
+def test_every_arm_is_looked_at_once():
+    """Half a look more than one each: all low, all arms."""
+    expected = plan(ADS, 30, means=np.linspace(0, 1, 20))
+    assert expected.plays[0] == pytest.approx(30, rel=1e-3)
+    problem = Problem([[0.0, 100.0], [0.0, 100.0]], Fidelities([1, 10], [0.1, 0], SubGaussian(0.1)), Gaussian(0.1))
+    assert climb(problem, theory.gaps(problem), 1.0, 1.0).plays[0, 0] == 1
+
+
+def test_sizes_that_do_not_go_together_end_in_a_sentence():
+    with pytest.raises(
+        ValueError, match=r"capital must be of a size with the costs, \[1.0, 10.0\], .*, got 2e\+93"
+    ):
+        plan(Fidelities([1, 10], [0.1, 0], SubGaussian(1e-119)), 2e93, means=[0.1, 0.2, 0.5])
+
 
 class TestWords:
     def test_a_fidelity_that_is_in_the_way(self):
         """Nearly as expensive as the truth and nearly as biased as the one below."""
         fid = Fidelities([1, 9, 10], [0.2, 0.19, 0], SubGaussian(0.2))
         verdicts = plan(fid, 100_000, means=np.linspace(0, 1, 100)).verdicts
-        assert verdicts[0].startswith("Fidelity 0 earns its place: it settles")
+        assert verdicts[0].startswith("Fidelity 0 earns its place: it can settle")
         assert verdicts[1].startswith("Fidelity 1 does not earn its place: without it regret would be 0.")
         assert verdicts[2].startswith("Fidelity 2 is the truth;")
 
@@ -157,7 +215,7 @@ class TestBadInput:
             plan(ADS, 100, prior=[0.1, math.nan])
 
     def test_past_results_that_break_the_biases(self):
-        with pytest.raises(ValueError, match="means must lie within their biases"):
+        with pytest.raises(ValueError, match=r"means must lie within .*: column 0 has 0.9 at fidelity 0 and 0.5"):
             plan(ADS, 100, means=[[0.9, 0.5], [0.5, 0.5], [0.5, 0.5]])
 
     @pytest.mark.parametrize("capital", [0, -1, math.inf, math.nan])

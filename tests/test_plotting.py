@@ -111,6 +111,17 @@ class TestRegret:
         assert legend(ax) == ["ours"]
         assert ax.get_ylim()[0] == 0
 
+    def test_two_simulations_of_one_policy_are_both_drawn(self, sims):
+        longer = simulate(paper_problem(3), MFUCB(), capital=90_000, runs=2, grid=20)
+        ax = plotting.plot_regret([sims[0], longer])
+        assert len(ax.lines) == 2
+        assert ax.get_xlim() == (0, 90_000)
+
+    def test_regret_below_zero_is_seen(self):
+        problem = Problem([[-2.0, -1.0]], Fidelities([3], concentration=SubGaussian(1)), Gaussian(1))
+        ax = plotting.plot_regret([simulate(problem, UCB(), capital=100, runs=2, grid=[2.0, 100.0])])
+        assert ax.get_ylim()[0] < -1
+
     def test_nothing_to_draw(self):
         with pytest.raises(ValueError, match=r"sims must have at least one simulation, got \[\]"):
             plotting.plot_regret([])

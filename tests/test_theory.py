@@ -1,6 +1,8 @@
 """The paper's results against values worked out by hand, brute force, and each other."""
 
 import math
+import re
+from fractions import Fraction
 from typing import Any
 
 import numpy as np
@@ -13,6 +15,7 @@ from mfbandit.theory.lower import bernoulli_divergence
 from mfbandit.theory.plays import kappa
 from mfbandit.theory.upper import top_only
 from tests.strategies import problems
+from tests.test_confidence import SubExponential
 
 MEANS = [
     [0.125, 0.5, 0.375, 0.5, 0.625],
@@ -51,7 +54,7 @@ class TestByHand:
         assert parts.optimal.tolist() == [4]
         assert parts.sizes.tolist() == [1, 2, 1]
         assert parts.members(1).tolist() == [1, 2]
-        assert str(parts).splitlines()[2] == "fidelity 1    2    1    1"
+        assert str(parts).splitlines()[2] == "fidelity 1     2    1    1"
 
     def test_decay_condition(self):
         """1/psi(zeta): 1/(2/16) = 8, 1/(2/64) = 32, infinite. Sums: 8 ≤ 32, 40 ≤ infinity."""
@@ -110,7 +113,7 @@ class TestByHand:
         """Delta^(M)·lambda/psi(Delta): arm 0 1/2·1/(9/32) = 16/9, arm 1 3/8·4/(1/8) = 12, arm 2 1/4·4/(9/128) = 128/9,
         arm 3 3/16·16/(9/128) = 128/3.
         """
-        np.testing.assert_allclose(theory.regret_rate(by_hand()), [16 / 9, 12, 128 / 9, 128 / 3, 0], rtol=1e-14)
+        np.testing.assert_allclose(theory.regret_rate(by_hand()).per_arm, [16 / 9, 12, 128 / 9, 128 / 3, 0], rtol=1e-14)
 
     @pytest.mark.parametrize("form", ["every", "large"])
     def test_upper_bound(self, form):
@@ -162,7 +165,7 @@ class TestByHand:
         assert bound.second == pytest.approx(16 + 256 / 3)
         assert bound.total == pytest.approx(bound.first + bound.second)
         assert bound.proven == pytest.approx(32 / 9 / 64 + 24 * 3 / 128 + 16 / 64 + 256 / 3 * 3 / 128)
-        assert bound.at(16 * 100, cost=16) == pytest.approx(bound.proven * math.log(100))
+        assert bound.at(16 * 100) == pytest.approx(bound.proven * math.log(100))
 
     def test_lower_bound_of_the_lemma(self):
         """Without the limit to l ≤ [k] the same fidelities win here; the constants lack the 4."""
@@ -190,6 +193,124 @@ class TestByHand:
         """kl is Delta²/(2 sigma²): arm 2's at fidelity 1 (1/8)²/(2/4) = 1/32, so 1/4·32."""
         problem = Problem(MEANS, by_hand().fidelities, Gaussian(0.5))
         assert theory.lower_bound(problem, form="divergence").per_arm[2] == 8
+
+
+class Heavier(Bounded):
+    """Hoeffding's tail with a factor of 3 in front."""
+
+    @property
+    def nu(self):
+        return 3.0
+
+
+class TestFactorNu:
+    """nu = 3 at one fidelity of three: the largest counts everywhere."""
+
+    @property
+    def problem(self):
+        fid = Fidelities([1, 4, 16], [0.25, 0.125, 0], [Bounded(), Heavier(), Bounded()])
+        return Problem(MEANS, fid, Bernoulli())
+
+    def test_kappa(self):
+        """1 + 3/2 + 9/3 at rho = 5; at rho = 3, where 1/(rho − 2) is larger than 1/2, 1 + 3 + 9."""
+        assert kappa(self.problem.fidelities, 5) == 5.5
+        assert kappa(self.problem.fidelities, 3) == 13
+        assert kappa(by_hand().fidelities, 3) == 1 + 1 + 3
+
+    def test_tails(self):
+        """x = 2, rho = 3, n = 4: 9/(2·4) + 3/2, more than 1; x = 10, rho = 5: 9/(4·10⁴) + 3/(3·10³)."""
+        assert theory.plays_tail(self.problem, n=4, x=2, rho=3).above[0] == 1
+        tails = theory.plays_tail(self.problem, n=4, x=10, rho=5)
+        np.testing.assert_allclose(tails.above[:3], 9 / 4e4 + 1e-3, rtol=1e-12)
+
+    def test_own_tail(self):
+        """rho = 2.5, x = 1, n = 4: 3·3/1.5·(psi/(2.5·log 4))^1.5 + 3·4^−1.5, psi = 9/128 for arm 0."""
+        own = 6 * (9 / 128 / (2.5 * math.log(4))) ** 1.5 + 3 / 8
+        assert theory.plays_tail(self.problem, n=4, x=1, rho=2.5).own[0] == pytest.approx(own, rel=1e-12)
+
+    def test_best_arm_doubted(self):
+        assert theory.best_arm_doubted(self.problem.fidelities, u=10, rho=5) == pytest.approx(3e-3, rel=1e-12)
+
+    def test_printed_constant(self):
+        """mu*·lambda_M·(1 + 3/3 + 9/3) = 12·5."""
+        bound = theory.upper_bound(self.problem, 1000, rho=5, form="printed")
+        assert bound.constant[0] == pytest.approx(60 / 2)
+
+
+class TestDetails:
+    def test_a_gap_of_exactly_twice_gamma_is_not_enough(self):
+        """Gap 1/4 = 2·gamma at the low fidelity: not settled there."""
+        problem = Problem([[0.25, 0.75], [0.25, 0.75]], by_hand().fidelities.only([1, 2]), Bernoulli())
+        assert theory.gaps(problem)[0, 0] == 0.375
+        exact = Problem([[0.375, 0.75], [0.25, 0.75]], by_hand().fidelities.only([1, 2]), Bernoulli())
+        assert theory.gaps(exact)[0, 0] == 2 * exact.fidelities.gammas[0] * 2
+        on_the_line = Problem([[0.5, 0.75], [0.375, 0.75]], by_hand().fidelities.only([1, 2]), Bernoulli())
+        assert theory.gaps(on_the_line)[0, 0] == 2 * on_the_line.fidelities.gammas[0]
+        assert theory.partition(on_the_line).classes.tolist() == [1, -1]
+
+    def test_rates_of_each_fidelity(self):
+        """sigma 1/2 below, 1 above: arm 1, of class 2, adds 3/8·4/(1/16/2)."""
+        fid = Fidelities([1, 4, 16], [0.25, 0.125, 0], [SubGaussian(0.5), SubGaussian(1.0), SubGaussian(0.5)])
+        rate = theory.regret_rate(Problem(MEANS, fid, Gaussian([0.5, 1.0, 0.5])))
+        assert rate.per_arm[1] == pytest.approx(3 / 8 * 4 * 32)
+
+    def test_divergence_with_noise_of_each_fidelity(self):
+        """sigma 2 at the low fidelities: arm 2's evidence is cheapest at the top, 16·2·(1/4)²/(1/4)²."""
+        problem = Problem(MEANS, Fidelities([1, 4, 16], [0.25, 0.125, 0], SubGaussian(2.0)), Gaussian([2.0, 2.0, 0.25]))
+        assert theory.optimal_fidelity(problem)[2] == 2
+        assert theory.lower_bound(problem, form="divergence").per_arm[2] == pytest.approx(1 / 4 * 16 * 2)
+
+    def test_constants_look_upwards_only(self):
+        """mu* = 0.9, zeta = 0.45: (0.45·0.55, 0.9·0.1); from p = 2 on 0.09, from p = 1 the least is 0.09 over 2."""
+        problem = Problem([[0.1, 0.5, 0.9], [0.5, 0.6, 0.9]], Fidelities([1, 10], [0.45, 0], Bounded()), Bernoulli())
+        np.testing.assert_allclose(theory.lower_bound(problem, form="lemma").constants[:2], [0.09 / 2, 0.09])
+        low = Problem([[0.1, 0.5, 0.6], [0.3, 0.5, 0.6]], Fidelities([1, 10], [0.45, 0], Bounded()), Bernoulli())
+        np.testing.assert_allclose(theory.lower_bound(low, form="lemma").constants[:2], [0.15 * 0.85 / 2, 0.24])
+
+    def test_lower_bound_counts_whole_plays(self):
+        bound = theory.lower_bound(by_hand())
+        assert bound.at(16 * 2.9) == bound.at(16 * 2)
+
+    def test_best_mean_of_one_half(self):
+        problem = Problem([[0.2, 0.5]], Fidelities([1], concentration=Bounded()), Bernoulli())
+        with pytest.raises(ValueError, match=r"a best mean in \(1/2, 1\), got 0.5"):
+            theory.lower_bound(problem)
+
+    def test_a_little_more_noise_is_too_much(self):
+        problem = Problem(MEANS, Fidelities([1, 4, 16], [0.25, 0.125, 0], SubGaussian(0.49)), Bernoulli())
+        with pytest.raises(ValueError, match=r"a scale of 0.5 where fidelity 0 says 0.49"):
+            theory.upper_bound(problem, 100, rho=5)
+
+    def test_a_little_more_bias_is_too_much(self):
+        problem = Problem(
+            [[0.51, 0.5], [0.25, 0.6]], Fidelities([1, 4], [0.25, 0], Bounded()), Bernoulli(), misspecified=True
+        )
+        with pytest.raises(ValueError, match=r"lies 0.01 beyond its bias of 0.25"):
+            theory.upper_bound(problem, 100, rho=5)
+
+    def test_lemma_11_needs_no_square(self):
+        problem = Problem(MEANS, Fidelities([1, 4, 16], [0.25, 0.125, 0], SubExponential()), Bernoulli())
+        assert theory.lower_bound(problem, form="lemma").caveats == ()
+
+    @pytest.mark.parametrize("rho", [Fraction(5), np.float32(5), 5])
+    def test_any_number_will_do(self, rho):
+        assert theory.upper_bound(by_hand(), 1000, rho=rho).total == theory.upper_bound(by_hand(), 1000, rho=5.0).total
+        assert theory.plays_tail(by_hand(), 10, 1, rho=rho).own.dtype == np.float64
+
+    def test_extremes(self):
+        fid = by_hand().fidelities
+        assert theory.best_arm_doubted(fid, u=1e6, rho=60) == pytest.approx(3 / 58 * 1e6**-58.0, abs=1e-300)
+        assert theory.best_arm_doubted(fid, u=1e-3, rho=200) == math.inf
+        assert theory.plays_tail(by_hand(), n=10, x=1000, rho=150).above[0] == 0
+        with pytest.raises(ValueError, match=r"n must be at least 1 and at most 1e.300, got 1000"):
+            theory.expected_plays(by_hand(), 10**400, rho=5)
+
+    def test_tables_of_many_arms_stay_in_their_columns(self):
+        truth = np.linspace(0.1, 0.9, 1_000_000)
+        problem = Problem([truth, truth], Fidelities([1, 10], [0.1, 0], Bounded()), Bernoulli())
+        for table in (str(theory.partition(problem)), str(theory.expected_plays(problem, 10**9, rho=5))):
+            assert all(re.search(r"\d\d{3},|,\d{4}", line) is None for line in table.splitlines())
+            assert "  " in table.splitlines()[1].strip()
 
 
 # Brute force
@@ -359,6 +480,7 @@ def noisier():
 
 
 BOUNDS: dict[str, tuple[Any, str]] = {
+    "regret_rate": (theory.regret_rate, "Theorem 2"),
     "upper_bound": (lambda p, **option: theory.upper_bound(p, 1e4, rho=5, **option), "Lemma 10"),
     "ucb": (lambda p, **option: theory.ucb_upper_bound(p, 1e4, rho=5, **option), "Lemma 10"),
     "expected_plays": (lambda p, **option: theory.expected_plays(p, 100, rho=5, **option), "Lemma 8"),
@@ -372,7 +494,7 @@ BOUNDS: dict[str, tuple[Any, str]] = {
 class TestConditions:
     @pytest.mark.parametrize(("bound", "name"), BOUNDS.values(), ids=BOUNDS)
     def test_noise_beyond_what_was_told(self, bound, name):
-        with pytest.raises(ValueError, match=rf"{name}.*eq. 2.*0.5 where fidelity 0 says 0.25"):
+        with pytest.raises(ValueError, match=rf"{name}.*eq. 2.*0.5 where fidelity \d says 0.25"):
             bound(noisier())
         assert any("eq. 2" in caveat for caveat in bound(noisier(), unproven=True).caveats)
 
@@ -386,6 +508,25 @@ class TestConditions:
     def test_a_problem_said_to_be_misspecified_that_is_not(self):
         problem = Problem(MEANS, by_hand().fidelities, Bernoulli(), misspecified=True)
         assert theory.upper_bound(problem, 1e4, rho=5).caveats == ()
+
+    def test_slowly_decaying_biases_for_theorem_2(self):
+        fid = Fidelities([1, 2, 4, 8], [0.3, 0.29, 0.28, 0], Bounded())
+        problem = Problem(np.full((4, 2), [0.5, 0.6]), fid, Bernoulli())
+        with pytest.raises(ValueError, match=r"Theorem 2 needs biases that decay fast .*Assumption 1\), got \(0.3"):
+            theory.regret_rate(problem)
+        assert len(theory.regret_rate(problem, unproven=True).caveats) == 1
+
+    def test_one_psi_of_ones_own_does_not_hide_the_others(self):
+        fid = Fidelities([1, 4], [0.25, 0], [SubExponential(), SubGaussian(0.01)])
+        problem = Problem([[0.5, 0.6], [0.5, 0.6]], fid, Gaussian(0.5))
+        with pytest.raises(ValueError, match=r"fidelity 1 says 0.01"):
+            theory.upper_bound(problem, 100, rho=5)
+
+    def test_tables_replayed_in_order(self):
+        table = Replay([[[0.0, 0.5], [0.5, 1.0]]], replace=False)
+        problem = Problem(table.means, Fidelities([1], concentration=Bounded()), table)
+        with pytest.raises(ValueError, match="Lemma 8 needs independent rewards"):
+            theory.expected_plays(problem, 10, rho=5)
 
     @pytest.mark.parametrize("rho", [2, 4, 0.5])
     def test_rho_too_small_for_regret(self, rho):
@@ -435,8 +576,9 @@ class TestConditions:
             theory.upper_bound(misspecified(), 1e4, rho=2)
 
     def test_forms_for_large_capital_say_so(self):
-        for form in ("large", "printed"):
-            assert "beyond a capital" in theory.upper_bound(by_hand(), 1e4, rho=5, form=form).caveats[0]
+        assert "holds beyond a capital" in theory.upper_bound(by_hand(), 1e4, rho=5, form="large").caveats[0]
+        assert "not a bound" in theory.upper_bound(by_hand(), 1e4, rho=5, form="printed").caveats[0]
+        assert theory.ucb_upper_bound(by_hand(), 1e4, rho=5, form="large").caveats == ()
         assert theory.upper_bound(by_hand(), 1e4, rho=5).caveats == ()
 
     def test_replayed_rewards(self):
@@ -467,7 +609,7 @@ class TestConditions:
 class TestBadInput:
     @pytest.mark.parametrize("n", [0, -1])
     def test_n(self, n):
-        with pytest.raises(ValueError, match=f"n must be at least 1, got {n}"):
+        with pytest.raises(ValueError, match=f"n must be at least 1 .*, got {n}"):
             theory.expected_plays(by_hand(), n, rho=5)
 
     def test_n_that_is_no_whole_number(self):
@@ -475,7 +617,7 @@ class TestBadInput:
             theory.plays_tail(by_hand(), 2.5, 1, rho=5)  # type: ignore[arg-type]
 
     def test_x(self):
-        with pytest.raises(ValueError, match="x must be at least 1, got 0"):
+        with pytest.raises(ValueError, match=r"x must be at least 1 .*, got 0"):
             theory.plays_tail(by_hand(), 10, 0, rho=5)
 
     @pytest.mark.parametrize("capital", [0, -1, math.nan, math.inf, [1, -1], "a lot"])
@@ -551,4 +693,4 @@ class TestEdges:
 def test_paper_problems_meet_assumption_1_and_mf_ucb_gains(number):
     problem = paper_problem(number)
     assert theory.decay_condition(problem.fidelities).holds.all()
-    assert theory.regret_rate(problem).sum() < theory.regret_rate(top_only(problem)).sum()
+    assert theory.regret_rate(problem).total < theory.regret_rate(top_only(problem)).total

@@ -230,7 +230,7 @@ def _plan_numbers(result: Any) -> dict[str, Any]:  # noqa: ANN401 - a Plan
         "fidelities": list(result.fidelities.labels),
         "plays": result.plays.tolist(),
         "spending": result.spending.tolist(),
-        "settled": result.settled.tolist(),
+        "settles": result.settles.tolist(),
         "regret": result.regret,
         "regret_without": without,
         "resolution": resolution,

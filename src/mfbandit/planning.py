@@ -16,13 +16,15 @@ from numpy.typing import ArrayLike
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.concentration import Bounded, rates
 from mfbandit.fidelities import Fidelities
-from mfbandit.problem import Gaussian, Problem
-from mfbandit.tables import columns
+from mfbandit.problem import NEAR, Gaussian, Problem
+from mfbandit.tables import columns, readable
 from mfbandit.theory import gaps
 from mfbandit.values import positive, whole
 
 CLOSE = 1e-4  # what is estimated is solved to within this share
-ROUNDS = 50  # log n settles in a handful
+ROUNDS = 60  # log n settles in a handful of them, and so does a resolution
+REACH = 1000  # doublings between the smallest number and the largest
+MOST_ARMS = 200_000  # drawn in all
 EARNS, HINDERS = 1.05, 0.95  # regret without a fidelity, over regret with it, from which on it is called so
 
 
@@ -37,7 +39,8 @@ class Plan:
         rho: exploration parameter.
         plays: expected plays at each fidelity; shape (M,).
         spending: expected capital spent at each fidelity; shape (M,).
-        settled: share of the arms that go no higher than this fidelity; shape (M,).
+        settles: share of the arms that this fidelity, and none below it, can tell from the best one for good, whatever
+            the capital; at the highest, the best one is among them; shape (M,).
         resolution: arms closer than this to the best one are not told from it yet, in units of reward; infinite where
             the capital does not pay for a look at every arm.
         regret: expected regret (eq. 1), in units of capital times reward.
@@ -51,7 +54,7 @@ class Plan:
     rho: float
     plays: FloatArray
     spending: FloatArray
-    settled: FloatArray
+    settles: FloatArray
     resolution: float
     regret: float
     without: FloatArray
@@ -68,30 +71,31 @@ class Plan:
         return tuple(self._verdict(m) for m in range(len(self.fidelities)))
 
     def _verdict(self, m: int) -> str:
-        name, share = f"Fidelity {self.fidelities.labels[m]}", f"{_percent(self.settled[m])} of the arms"
+        name, share = f"Fidelity {self.fidelities.labels[m]}", f"{_percent(self.settles[m])} of the arms"
         if m == len(self.fidelities) - 1:
-            return f"{name} is the truth; {share} get that far."
+            return f"{name} is the truth; only it can settle {share}."
         ratio = self.without[m] / self.regret if self.regret > 0 else 1.0
         change = f"without it regret would be {ratio:.2f} times as high"
         if ratio >= EARNS:
-            return f"{name} earns its place: it settles {share}; {change}."
+            return f"{name} earns its place: it can settle {share}; {change}."
         if ratio <= HINDERS:
             return f"{name} does not earn its place: {change}."
-        return f"{name} makes hardly a difference: it settles {share}; {change}."
+        return f"{name} makes hardly a difference: it can settle {share}; {change}."
 
     def __str__(self) -> str:
         rows = zip(
             self.fidelities.labels,
             (f"{cost:,.6g}" for cost in self.fidelities.costs),
-            (f"{plays:,.0f}" for plays in self.plays),
-            (f"{spent:,.0f}" for spent in self.spending),
-            (_percent(share) for share in self.settled),
-            ("-" if math.isnan(lost) else f"{lost:,.0f}" for lost in self.without),
+            (readable(plays) for plays in self.plays),
+            (readable(spent) for spent in self.spending),
+            (_percent(share) for share in self.settles),
+            (readable(lost) for lost in self.without),
             strict=True,
         )
-        title = f"{self.arms:,} arms, a capital of {self.capital:,.12g}, MF-UCB with rho = {self.rho:g}: an estimate"
-        last = f"Expected regret: {self.regret:,.0f}. {self._reach()}"
-        header = ("fidelity", "cost", "plays", "spending", "settles", "regret without")
+        arms = f"{self.arms:,} arm{'s' * (self.arms > 1)}"
+        title = f"{arms}, a capital of {self.capital:,.12g}, MF-UCB with rho = {self.rho:g}: an estimate"
+        last = f"Expected regret: {readable(self.regret)}. {self._reach()}"
+        header = ("fidelity", "cost", "plays", "spending", "can settle", "regret without")
         return "\n".join([title, *columns([header, *rows]), *self.verdicts, last])
 
     def _reach(self) -> str:
@@ -108,14 +112,16 @@ def plan(
     prior: ArrayLike | None = None,
     arms: int | None = None,
     rho: float = 2.0,
-    draws: int = 16,
+    draws: int | None = None,
     seed: int = 0,
 ) -> Plan:
     r"""What MF-UCB will do with a capital, and whether each fidelity earns its place, from guesses of the means.
 
     Give either ``means``, a guess for each arm, or ``prior``, results of arms like these, from which arms are drawn.
     Where only the highest fidelity's means are given, (n,), the lower ones are drawn uniformly within ±ζ_m of them, as
-    in the paper's simulations; a table (M, n) gives all. The plan is the average over ``draws`` of what was drawn.
+    in the paper's simulations (where the best Gaussian arm is an exception); a table (M, n) gives all. The plan is the
+    average over ``draws`` of what was drawn. Averages of few noisy results are more spread out than the means behind
+    them, and make the best arm look too good: give averages of many.
 
     Args:
         fidelities: costs, biases and concentration, all of them known.
@@ -124,7 +130,7 @@ def plan(
         prior: averages of past arms, shape (n,) or (M, n), in units of reward.
         arms: K, with ``prior``; by default as many as there are past arms.
         rho: exploration parameter ρ of MF-UCB.
-        draws: how often to draw what is not given.
+        draws: how often to draw what is not given; 16 times by default, less often from 12,500 arms on.
         seed: for the draws.
 
     >>> from mfbandit.concentration import Bounded
@@ -132,23 +138,23 @@ def plan(
     ...                  names=["a minute", "ten minutes", "an hour"])
     >>> print(plan(ads, capital=100_000, prior=[0.05, 0.1, 0.1, 0.2, 0.3, 0.3, 0.6], arms=40))
     40 arms, a capital of 100,000, MF-UCB with rho = 2: an estimate
-    fidelity     cost   plays  spending  settles  regret without
-    a minute        1  18,330    18,330     88 %           5,815
-    ten minutes    10   7,498    74,982     11 %           3,092
-    an hour        60     111     6,688      1 %               -
-    Fidelity a minute earns its place: it settles 88 % of the arms; without it regret would be 2.23 times as high.
-    Fidelity ten minutes earns its place: it settles 11 % of the arms; without it regret would be 1.19 times as high.
-    Fidelity an hour is the truth; 1 % of the arms get that far.
-    Expected regret: 2,607. Arms closer than 0.17 to the best one will not be told from it yet.
+    fidelity     cost   plays  spending  can settle  regret without
+    a minute        1  18,328    18,328        72 %           5,815
+    ten minutes    10   7,496    74,960        14 %           3,092
+    an hour        60   111.9     6,712        14 %               -
+    Fidelity a minute earns its place: it can settle 72 % of the arms; without it regret would be 2.23 times as high.
+    Fidelity ten minutes earns its place: it can settle 14 % of the arms; without it regret would be 1.19 times as high.
+    Fidelity an hour is the truth; only it can settle 14 % of the arms.
+    Expected regret: 2,606. Arms closer than 0.17 to the best one will not be told from it yet.
     """
     if not isinstance(fidelities, Fidelities):
         raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
     budget, exploration = positive("capital", capital), positive("rho", rho)
     truths = _Truths(fidelities, means, prior, arms, draws, seed)
     each = [_outcome(problem, budget, exploration) for problem in truths]
-    plays, settled, resolution, lost, without = (np.mean(column, axis=0) for column in zip(*each, strict=True))
+    plays, settles, resolution, lost, without = (np.mean(column, axis=0) for column in zip(*each, strict=True))
     spending = plays * np.array(fidelities.costs)
-    expected = plays, spending, settled, float(resolution), float(lost), without
+    expected = plays, spending, settles, float(resolution), float(lost), without
     return Plan(fidelities, budget, truths.arms, exploration, *expected)
 
 
@@ -161,7 +167,7 @@ class _Truths:
         means: ArrayLike | None,
         prior: ArrayLike | None,
         arms: int | None,
-        draws: int,
+        draws: int | None,
         seed: int,
     ) -> None:
         if (means is None) == (prior is None):
@@ -169,13 +175,16 @@ class _Truths:
         if means is not None and arms is not None:
             raise ValueError(f"arms goes with prior; with means there are as many arms as means, got arms={arms}")
         self._fidelities, self._sampled = fidelities, prior is not None
-        self._table = _table("means" if prior is None else "prior", means if prior is None else prior, len(fidelities))
+        self._table = _table("means" if prior is None else "prior", means if prior is None else prior, fidelities)
         self.arms = self._table.shape[-1] if arms is None else whole("arms", arms)
         if self.arms < 1:
             raise ValueError(f"arms must be at least 1, got {arms}")
-        if whole("draws", draws) < 1:
+        if draws is not None and whole("draws", draws) < 1:
             raise ValueError(f"draws must be at least 1, got {draws}")
-        self._draws = draws if self._sampled or self._table.ndim == 1 else 1
+        if whole("seed", seed) < 0:
+            raise ValueError(f"seed must not be negative, got {seed}")
+        certain = not self._sampled and (self._table.ndim == 2 or len(fidelities) == 1)  # noqa: PLR2004 - a table has two axes
+        self._draws = 1 if certain else draws or max(1, min(16, MOST_ARMS // self.arms))
         self._rng = np.random.default_rng(seed)
 
     def __iter__(self) -> Iterator[Problem]:
@@ -187,7 +196,8 @@ class _Truths:
             table = table[..., self._rng.integers(table.shape[-1], size=self.arms)]
         if table.ndim == 1:
             table = self._around(table)
-        return Problem(table, self._fidelities, Gaussian(1.0))  # which also checks the means against the biases
+        # The whole table was checked; draws around it may miss their biases by rounding.
+        return Problem(table, self._fidelities, Gaussian(1.0), misspecified=True)
 
     def _around(self, truth: FloatArray) -> FloatArray:
         shape = (len(self._fidelities), len(truth))
@@ -199,25 +209,41 @@ class _Truths:
         return around
 
 
-def _table(what: str, given: ArrayLike | None, fidelities: int) -> FloatArray:
+def _table(what: str, given: ArrayLike | None, fidelities: Fidelities) -> FloatArray:
     try:
         table: FloatArray = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be numbers, got {given!r}") from None
-    if table.ndim not in (1, 2) or table.size == 0 or (table.ndim == 2 and len(table) != fidelities):  # noqa: PLR2004
-        raise ValueError(f"{what} must have shape (n,) or ({fidelities}, n), got {table.shape}")
+    rows = len(fidelities)
+    if table.ndim not in (1, 2) or table.size == 0 or (table.ndim == 2 and len(table) != rows):  # noqa: PLR2004
+        raise ValueError(f"{what} must have shape (n,) or ({rows}, n), got {table.shape}")
     if not np.isfinite(table).all():
         raise ValueError(f"{what} must be finite, got {table[~np.isfinite(table)][0]}")
+    if table.ndim == 2:  # noqa: PLR2004
+        _check_biases(what, table, fidelities)
     return table
+
+
+def _check_biases(what: str, table: FloatArray, fidelities: Fidelities) -> None:
+    off = np.abs(table[-1] - table) - np.array(fidelities.known_biases)[:, None]
+    m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
+    if off[m, k] > NEAR:
+        raise ValueError(
+            f"{what} must lie within their biases of the highest fidelity's: column {k} has {table[m, k]:.6g} at "
+            f"fidelity {m} and {table[-1, k]:.6g} at the highest, and the bias is {fidelities.known_biases[m]:.6g}"
+        )
 
 
 def _outcome(problem: Problem, capital: float, rho: float) -> tuple[FloatArray, FloatArray, float, float, FloatArray]:
     """Plays (M,), share settled (M,), resolution, regret, and regret without each fidelity (M,), for one truth."""
     rung = afford(problem, capital, rho)
-    shares = np.bincount(rung.settled_by, minlength=len(problem.fidelities)) / problem.arms
+    for_good = climb(problem, gaps(problem), 0.0, 0.0).settled_by
+    shares = np.bincount(for_good, minlength=len(problem.fidelities)) / problem.arms
     top = len(problem.fidelities) - 1
     kept = [[m for m in range(top + 1) if m != out] for out in range(top)]
-    ladders = [Problem(problem.means[rows], problem.fidelities.only(rows), problem.rewards) for rows in kept]
+    ladders = [
+        Problem(problem.means[rows], problem.fidelities.only(rows), problem.rewards, misspecified=True) for rows in kept
+    ]
     without = [_lost(ladder, afford(ladder, capital, rho)) for ladder in ladders]
     return rung.plays.sum(axis=1), shares, rung.resolution, _lost(problem, rung), np.array([*without, np.nan])
 
@@ -232,7 +258,7 @@ class Rung:
     spent: float
 
 
-def climb(problem: Problem, resolution: float, effort: float) -> Rung:
+def climb(problem: Problem, shortfall: FloatArray, resolution: float, effort: float) -> Rung:
     r"""The plays at which every arm's upper bound has come down to μ* + ε.
 
     Going up from the lowest fidelity, arm k is played at m until its width is Δ^(m)_k + ε, if that is at least γ_m:
@@ -241,24 +267,23 @@ def climb(problem: Problem, resolution: float, effort: float) -> Rung:
 
     Args:
         problem: the truth, or a guess of it.
+        shortfall: its gaps Δ^(m)_k, which do not change from one ε to the next; shape (M, K).
         resolution: ε, in units of reward.
         effort: ρ log n.
 
     >>> from mfbandit.problems import paper_problem
-    >>> rung = climb(paper_problem(3), resolution=0.1, effort=2 * math.log(100_000))
+    >>> problem = paper_problem(3)
+    >>> rung = climb(problem, gaps(problem), resolution=0.1, effort=2 * math.log(100_000))
     >>> rung.plays.sum(axis=1).round().tolist(), np.bincount(rung.settled_by).tolist()
     ([163702.0, 15225.0], [158, 42])
     """
-    return _climb(problem, gaps(problem), resolution, effort)
-
-
-def _climb(problem: Problem, shortfall: FloatArray, resolution: float, effort: float) -> Rung:
     fidelities = problem.fidelities
     plays, settled_by = np.zeros(shortfall.shape), np.zeros(problem.arms, dtype=np.int64)
     climbing: IntArray | slice = slice(None)  # all of them; numbers would be slower
     for m, gamma in enumerate((*fidelities.gammas, 0.0)):
         widths = shortfall[m, climbing] + resolution
-        plays[m, climbing] = effort / rates(fidelities.tails[m], np.maximum(widths, gamma))
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            plays[m, climbing] = effort / rates(fidelities.tails[m], np.maximum(widths, gamma)) if effort else 0.0
         settled_by[climbing] = m
         unsettled = np.flatnonzero(widths < gamma)
         climbing = unsettled if isinstance(climbing, slice) else climbing[unsettled]
@@ -294,13 +319,23 @@ def _spend(problem: Problem, shortfall: FloatArray, capital: float, effort: floa
 
     Where an arm comes to be settled one fidelity earlier, spending jumps: there the plays of both sides are mixed.
     """
-    fine = coarse = _climb(problem, shortfall, guess, effort)
-    while fine.spent < capital:
-        coarse, fine = fine, _climb(problem, shortfall, fine.resolution / 2, effort)
-    while coarse.spent > capital:
-        fine, coarse = coarse, _climb(problem, shortfall, coarse.resolution * 2, effort)
-    while coarse.resolution > fine.resolution * (1 + CLOSE):
-        middle = _climb(problem, shortfall, _between(fine, coarse, capital), effort)
+    fine = coarse = climb(problem, shortfall, guess, effort)
+    for _ in range(REACH):
+        if fine.spent < capital:
+            coarse, fine = fine, climb(problem, shortfall, fine.resolution / 2, effort)
+        elif coarse.spent > capital:
+            fine, coarse = coarse, climb(problem, shortfall, coarse.resolution * 2, effort)
+        else:
+            break
+    if not coarse.spent <= capital <= fine.spent < math.inf:
+        raise ValueError(
+            f"capital must be of a size with the costs, {list(problem.fidelities.costs)}, and the noise, "
+            f"got {capital:g}"
+        )
+    for _ in range(ROUNDS):
+        if coarse.resolution <= fine.resolution * (1 + CLOSE):
+            break
+        middle = climb(problem, shortfall, _between(fine, coarse, capital), effort)
         if abs(middle.spent - capital) <= CLOSE * capital:
             return middle
         fine, coarse = (middle, coarse) if middle.spent > capital else (fine, middle)
@@ -309,7 +344,7 @@ def _spend(problem: Problem, shortfall: FloatArray, capital: float, effort: floa
 
 def _between(fine: Rung, coarse: Rung, capital: float) -> float:
     """The ε at which a line through both rungs, on logarithmic scales, spends the capital; not too near to either."""
-    over, under = math.log(fine.spent / capital), math.log(coarse.spent / capital)
+    over, under = math.log(fine.spent) - math.log(capital), math.log(coarse.spent) - math.log(capital)
     share = min(max(over / (over - under), 0.05), 0.95)
     return fine.resolution * math.pow(coarse.resolution / fine.resolution, share)
 

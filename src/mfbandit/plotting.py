@@ -48,9 +48,9 @@ def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
     thresholds = (*(2 * gamma for gamma in problem.fidelities.gammas), 0.0)
     for m, threshold in enumerate(thresholds):
         arms = shown[parts.classes[shown] >= m]
-        _strip(ax, -m, shortfall[m], arms[parts.classes[arms] > m], colour="0.7", label="goes on")
-        _strip(ax, -m, shortfall[m], arms[parts.classes[arms] == m], colour=COLOURS[m % 7], label="settled here")
-        ax.plot(shortfall[m, parts.optimal], np.full(len(parts.optimal), -m), "ko", ms=6, label="optimal")
+        _strip(ax, -m, shortfall[m], arms[parts.classes[arms] > m], colour="0.7")
+        _strip(ax, -m, shortfall[m], arms[parts.classes[arms] == m], colour=COLOURS[m % 7])
+        ax.plot(shortfall[m, parts.optimal], np.full(len(parts.optimal), -m), "ko", ms=6)
         ax.plot([threshold, threshold], [-m - 0.42, -m + 0.42], color="k", lw=1)
         ax.text(threshold, -m + 0.45, _threshold_name(m, problem), ha="center", va="bottom", fontsize=8)
         size = f"$\\mathcal{{K}}^{{({m + 1})}}$: {parts.sizes[m]:,} arm{'s' * (int(parts.sizes[m]) != 1)}"
@@ -58,14 +58,14 @@ def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
     ax.set_yticks(-np.arange(len(thresholds)), [_fidelity_name(m, problem) for m in range(len(thresholds))])
     ax.set_ylim(-len(thresholds) + 0.4, 0.8)
     ax.set_xlabel(r"gap $\Delta^{(m)}_k = \mu^* - \mu^{(m)}_k - \zeta_m$  (reward)")
-    ax.legend(handles=ax.lines[:3], loc="lower center", bbox_to_anchor=(0.5, 1), ncols=3, frameon=False, fontsize=9)
+    ax.set_title("in colour: settled here   grey: goes on   black: optimal", fontsize=9)
     return _tidy(ax, grid="x")
 
 
-def _strip(ax: Axes, row: int, gap: FloatArray, arms: IntArray, *, colour: str, label: str) -> None:
+def _strip(ax: Axes, row: int, gap: FloatArray, arms: IntArray, *, colour: str) -> None:
     """Arms as dots along a row, spread over its height so that they can be told apart."""
     height = row + 0.62 * (arms * GOLDEN % 1 - 0.5)
-    ax.plot(gap[arms], height, ".", ms=4, color=colour, label=label, rasterized=True)
+    ax.plot(gap[arms], height, ".", ms=4, color=colour, rasterized=True)
 
 
 def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
@@ -161,23 +161,25 @@ def plot_regret(
     'regret $R(\\Lambda)$  (capital × reward)'
     >>> plt.close(ax.figure)
     """
-    named = dict(sims) if isinstance(sims, Mapping) else {sim.policy: sim for sim in sims}
+    named = list(sims.items()) if isinstance(sims, Mapping) else [(sim.policy, sim) for sim in sims]
     if not named:
         raise ValueError(f"sims must have at least one simulation, got {sims!r}")
     ax = _axes(ax)
-    for i, (label, sim) in enumerate(named.items()):
+    for i, (label, sim) in enumerate(named):
         summary, colour = sim.summary(confidence), COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]]
         ax.fill_between(sim.capital, summary.low, summary.high, color=colour, alpha=0.2, lw=0)
         ax.plot(sim.capital, summary.mean, DASHES[i % 4], color=colour, lw=1.8, label=label)
-    first = next(iter(named.values()))
+    first = named[0][1]
     for i, (label, values) in enumerate((bounds or {}).items()):
-        ax.plot(first.capital, np.asarray(values), DASHES[(i + 2) % 4], color="0.35", lw=1.4, label=label)
+        ax.plot(
+            first.capital, np.asarray(values), DASHES[(i + 2) % 4], color=("0.25", "0.55")[i % 2], lw=1.4, label=label
+        )
     if log:
         ax.set_xscale("log")
         ax.set_yscale("log")
     else:
-        ax.set_xlim(0, float(first.capital[-1]))
-        ax.set_ylim(bottom=0)
+        ax.set_xlim(0, max(float(sim.capital[-1]) for _, sim in named))
+        ax.set_ylim(bottom=min(0.0, *(float(sim.regret.mean(axis=0).min()) for _, sim in named)))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(_short))
     ax.set_xlabel(r"capital $\Lambda$")

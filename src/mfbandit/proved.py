@@ -41,7 +41,8 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
     ucb = theory.ucb_upper_bound(problem, capital, rho, unproven=True)
     lower = theory.lower_bound(problem, form="divergence", unproven=True)
     most, most_large, most_ucb = (float(bound.total) for bound in (every, large, ucb))
-    limit = float(lower.at(capital, problem.fidelities.costs[-1]))
+    trivial = capital * float(problem.gaps.max()) + problem.fidelities.costs[-1] * max(problem.best_mean, 0.0)
+    limit = float(lower.at(capital))
     lines = [
         str(parts),
         "",
@@ -51,6 +52,7 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
         f"regret of MF-UCB at capital {capital:,.10g}, rho = {rho:g}:",
         f"  at most {readable(most)} (Lemma 10, at every capital); UCB's at most {readable(most_ucb)}",
         f"  at most {readable(most_large)} beyond some enormous capital",
+        *([f"  which is more than any policy can lose, {readable(trivial)}"] if most >= trivial else []),
         f"  no strategy stays below {readable(lower.proven)} log n in the limit: {readable(limit)} here",
     ]
     notes = _notes(every.caveats, lower.caveats)

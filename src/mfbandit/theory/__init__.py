@@ -23,19 +23,24 @@ Slips of the paper, and what is done about them:
 - Lemma 9's last term lacks a factor ν.
 - Lemma 10 drops the additive 1 and κ_ρ of Lemma 8 and multiplies κ_ρλ_M by a stray μ*. The forms ``"every"`` and
   ``"large"`` have the former and not the latter; ``"printed"`` is the lemma as it stands.
+- Lemma 10's proof applies Lemma 8 given N = n, which does not follow, as N depends on the rewards. The form ``"every"``
+  needs no such step: plays never decrease, so those after N are at most those after Λ/λ_1 ≥ N plays. It is therefore
+  proved for ρ > 2 already. The same proof bounds N by 2Λ/λ_M and then writes n_Λ for Λ/λ_M, without rounding.
 - The residual μ*λ_M is a bound only where μ* ≥ 0: max(μ*, 0)·λ_M.
 - Lemma 11's constant has 1/(M − p) and a minimum over ℓ > p, undefined at p = M: there are M − p + 1 fidelities from
   p on.
+- Lemma 11's proof sets the means of all fidelities above p, also of those with a negative gap, which it so lowers; the
+  divergence form raises those that are too low and leaves the others.
 - The proof of Theorem 4 writes 2γ_m = sqrt(λ_m/λ_{m+1})·ζ_m, and means γ_m.
 - The simulations use ρ = 2, the theorems need ρ > 4 (the lemmas on plays ρ > 2).
 
 >>> from mfbandit import paper_problem, theory
 >>> print(theory.partition(paper_problem(1)))
-class      arms  K_1  K_2
-fidelity 0  334  334    0
-fidelity 1  104   51   53
-fidelity 2   61   47   14
-optimal       1
+class       arms  K_1  K_2
+fidelity 0   334  334    0
+fidelity 1   104   51   53
+fidelity 2    61   47   14
+optimal        1
 """
 
 from mfbandit.theory.lower import LowerBound as LowerBound
@@ -51,7 +56,9 @@ from mfbandit.theory.plays import PlayTails as PlayTails
 from mfbandit.theory.plays import best_arm_doubted as best_arm_doubted
 from mfbandit.theory.plays import expected_plays as expected_plays
 from mfbandit.theory.plays import plays_tail as plays_tail
+from mfbandit.theory.upper import RegretRate as RegretRate
 from mfbandit.theory.upper import UpperBound as UpperBound
 from mfbandit.theory.upper import regret_rate as regret_rate
+from mfbandit.theory.upper import top_only as top_only
 from mfbandit.theory.upper import ucb_upper_bound as ucb_upper_bound
 from mfbandit.theory.upper import upper_bound as upper_bound

@@ -1,11 +1,14 @@
 """The conditions under which the bounds are proved, each as a sentence where it does not hold."""
 
+import math
+
 import numpy as np
+from numpy.typing import ArrayLike
 
 from mfbandit.arrays import FloatArray
+from mfbandit.concentration import Bounded, SubGaussian
 from mfbandit.fidelities import Fidelities
 from mfbandit.problem import NEAR, Bernoulli, Gaussian, Problem, Replay
-from mfbandit.values import positive
 
 
 def checked(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
@@ -26,9 +29,9 @@ def exploration(rho: float, above: float) -> list[str]:
     """That ρ is large enough.
 
     >>> exploration(2.0, above=4)
-    ['rho above 4, got rho=2.0']
+    ['rho above 4, got rho=2']
     """
-    return [] if positive("rho", rho) > above else [f"rho above {above:g}, got rho={rho}"]
+    return [] if rho > above else [f"rho above {above:g}, got rho={rho:g}"]
 
 
 def truthful(problem: Problem) -> list[str]:
@@ -39,7 +42,7 @@ def truthful(problem: Problem) -> list[str]:
     >>> truthful(Problem([[0.5]], told, Gaussian(0.1)))
     []
     >>> truthful(Problem([[0.5]], told, Gaussian(0.3)))
-    ['noise within what the fidelities say (eq. 2), got a scale of 0.3 where fidelity 0 says 0.1']
+    ['noise within what is told (eq. 2), got a scale of 0.3 where fidelity 0 says 0.1']
     """
     return [*_biases(problem), *_noise(problem)]
 
@@ -56,17 +59,16 @@ def _biases(problem: Problem) -> list[str]:
 
 
 def _noise(problem: Problem) -> list[str]:
-    told = problem.fidelities.scales
-    if told is None:  # a psi of the user's own: no telling
-        return []
-    wider = noise_scales(problem) > told[:, 0] * (1 + NEAR)
-    if not wider.any():
-        return []
-    m = int(wider.argmax())
-    return [
-        "noise within what the fidelities say (eq. 2), got a scale of "
-        f"{noise_scales(problem)[m]:.4g} where fidelity {m} says {told[m, 0]:.4g}"
-    ]
+    if isinstance(problem.rewards, Replay) and not problem.rewards.replace:
+        return ["independent rewards (eq. 2), got a table replayed in order"]
+    tails = zip(problem.fidelities.labels, problem.fidelities.tails, noise_scales(problem).tolist(), strict=True)
+    for name, tail, scale in tails:
+        # Of a psi of the user's own, also in a subclass, there is no telling.
+        told = tail.scale if type(tail) in (SubGaussian, Bounded) else math.inf  # type: ignore[attr-defined]
+        if scale > told * (1 + NEAR):
+            got = f"a scale of {scale:.4g} where fidelity {name} says {told:.4g}"
+            return [f"noise within what is told (eq. 2), got {got}"]
+    return []
 
 
 def noise_scales(problem: Problem) -> FloatArray:
@@ -85,7 +87,7 @@ def noise_scales(problem: Problem) -> FloatArray:
 
 
 def bernoulli(problem: Problem) -> list[str]:
-    """What Theorem 4 asks of a problem.
+    """What Theorem 4 and Lemma 11 ask of a problem.
 
     >>> from mfbandit.problems import paper_problem
     >>> bernoulli(paper_problem(1))
@@ -98,9 +100,37 @@ def bernoulli(problem: Problem) -> list[str]:
         broken.append(f"a best mean in (1/2, 1), got {problem.best_mean:.4g}")
     if not problem.fidelities.known_biases[0] < 1 / 2:
         broken.append(f"biases below 1/2, got {problem.fidelities.known_biases[0]:.4g} at fidelity 0")
-    return [*broken, *quadratic(problem.fidelities)]
+    return broken
+
+
+def decaying(fidelities: Fidelities) -> list[str]:
+    """Assumption 1.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> decaying(Fidelities([1, 2, 4, 8], [0.3, 0.29, 0.28, 0], SubGaussian(1.0)))
+    ['biases that decay fast enough (Assumption 1), got (0.3, 0.29, 0.28, 0.0)']
+    """
+    left, right = fidelities.decay_sides
+    slow = any(low > high for low, high in zip(left, right, strict=True))
+    return [f"biases that decay fast enough (Assumption 1), got {fidelities.known_biases}"] if slow else []
 
 
 def quadratic(fidelities: Fidelities) -> list[str]:
     """That ψ(x) is a multiple of x², as Theorem 4's proof uses of the classes."""
     return [] if fidelities.scales is not None else ["a psi that is a multiple of x²"]
+
+
+def capitals(given: ArrayLike) -> FloatArray:
+    """Λ as an array, above 0 and finite.
+
+    >>> capitals(-1)
+    Traceback (most recent call last):
+    ValueError: capital must be positive and finite, got -1
+    """
+    try:
+        array: FloatArray = np.asarray(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"capital must be numbers, got {given!r}") from None
+    if isinstance(given, str | None) or not (np.isfinite(array) & (array > 0)).all():
+        raise ValueError(f"capital must be positive and finite, got {given!r}")
+    return array

@@ -9,7 +9,7 @@ from numpy.typing import ArrayLike
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.concentration import rates
 from mfbandit.problem import Bernoulli, Gaussian, Problem
-from mfbandit.theory.conditions import bernoulli, checked, truthful
+from mfbandit.theory.conditions import bernoulli, capitals, checked, quadratic, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
 
 Form = Literal["theorem", "lemma", "divergence"]
@@ -23,6 +23,7 @@ class LowerBound:
         per_arm: each arm's term without its constant, 0 for optimal arms; shape (K,).
         constants: each arm's constant c; shape (K,). 1 in the divergence form, NaN where it does not exist.
         partition: the arms' classes, K_1 and K_2 among them.
+        cost: λ_M.
         form: which result.
         caveats: conditions that do not hold, if computed all the same.
     """
@@ -30,6 +31,7 @@ class LowerBound:
     per_arm: FloatArray
     constants: FloatArray
     partition: Partition
+    cost: float
     form: Form
     caveats: tuple[str, ...] = ()
 
@@ -53,18 +55,17 @@ class LowerBound:
         """The sum over all arms with each one's constant: what the regret per log n_Λ cannot stay below."""
         return float((self.constants * self.per_arm)[self.partition.classes != OPTIMAL].sum())
 
-    def at(self, capital: ArrayLike, cost: float) -> FloatArray:
+    def at(self, capital: ArrayLike) -> FloatArray:
         """``proven``·log n_Λ, n_Λ = ⌊Λ/λ_M⌋: the limit's value read at a capital, in the shape of ``capital``.
 
         Args:
-            capital: Λ.
-            cost: λ_M.
+            capital: Λ, above 0.
 
         >>> from mfbandit.problems import paper_problem
-        >>> lower_bound(paper_problem(3)).at([2000, 20_000], cost=10).round(2).tolist()
+        >>> lower_bound(paper_problem(3)).at([2000, 20_000]).round(2).tolist()
         [1325.8, 1901.97]
         """
-        plays = np.maximum(np.floor(np.asarray(capital, dtype=np.float64) / cost), 1.0)
+        plays = np.maximum(np.floor(capitals(capital) / self.cost), 1.0)
         curve: FloatArray = self.proven * np.log(plays)
         return curve
 
@@ -90,8 +91,8 @@ def lower_bound(problem: Problem, *, form: Form = "theorem", unproven: bool = Fa
         unproven: compute it also where a condition does not hold; for replayed rewards ψ then stands for kl.
 
     The divergence form follows from the same change of measure as Lemma 11: raise arm k's mean to just above μ* − ζ_ℓ
-    wherever it is below. The log-likelihood ratio Σ_ℓ T^(ℓ)_k kl(μ^(ℓ)_k, μ* − ζ_ℓ) then has to reach log n_Λ, and the
-    cheapest way is one fidelity.
+    wherever it is not above it. The log-likelihood ratio Σ_ℓ T^(ℓ)_k kl(μ^(ℓ)_k, μ* − ζ_ℓ) then has to reach log n_Λ,
+    and the cheapest way is one fidelity.
 
     >>> from mfbandit.problems import paper_problem
     >>> bound = lower_bound(paper_problem(3), form="divergence")
@@ -105,7 +106,8 @@ def lower_bound(problem: Problem, *, form: Form = "theorem", unproven: bool = Fa
     parts = partition(problem)
     evidence = _evidence(problem, form, parts)
     cheapest = np.where(parts.classes == OPTIMAL, 0.0, evidence.min(axis=0))
-    return LowerBound(problem.gaps * cheapest, _constants(problem, form), parts, form, caveats)
+    cost = problem.fidelities.costs[-1]
+    return LowerBound(problem.gaps * cheapest, _constants(problem, form), parts, cost, form, caveats)
 
 
 _NAMES = {"theorem": "Theorem 4", "lemma": "Lemma 11", "divergence": "the divergence form of the lower bound"}
@@ -135,7 +137,7 @@ def optimal_fidelity(problem: Problem, *, unproven: bool = False) -> IntArray:
 
 def _conditions(problem: Problem, form: Form) -> list[str]:
     if form != "divergence":
-        return bernoulli(problem)
+        return [*bernoulli(problem), *(quadratic(problem.fidelities) if form == "theorem" else [])]
     known = isinstance(problem.rewards, Bernoulli | Gaussian)
     return [] if known else [f"Bernoulli or Gaussian rewards, got {type(problem.rewards).__name__}"]
 
@@ -170,11 +172,11 @@ def bernoulli_divergence(p: FloatArray, q: FloatArray) -> FloatArray:
     >>> bernoulli_divergence(np.array([0.0, 0.5, 0.5]), np.array([0.5, 0.5, 1.0])).round(4).tolist()
     [0.6931, 0.0, inf]
     """
-    step = q - p  # kl is of the order of step²: logarithms of p/q apart would cancel
+    step = q - p  # kl is of the order of step², far below its two parts where q is near p
     with np.errstate(divide="ignore", invalid="ignore"):
         win = np.where(p > 0, -p * np.log1p(step / p), 0.0)
         lose = np.where(p < 1, -(1 - p) * np.log1p(-step / (1 - p)), 0.0)
-    divergence: FloatArray = win + lose
+    divergence: FloatArray = np.maximum(win + lose, 2 * step * step)  # Pinsker, where rounding has the last word
     return divergence
 
 

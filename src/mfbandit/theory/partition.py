@@ -7,6 +7,7 @@ import numpy as np
 from mfbandit.arrays import BoolArray, FloatArray, IntArray
 from mfbandit.fidelities import Fidelities
 from mfbandit.problem import Problem
+from mfbandit.tables import columns, readable
 
 OPTIMAL = -1  # the class of the optimal arms, which are in none
 
@@ -64,11 +65,11 @@ class Partition:
         return np.flatnonzero(self.classes == m)
 
     def __str__(self) -> str:
-        lines = ["class      arms  K_1  K_2"]
+        rows = [("class", "arms", "K_1", "K_2")]
         for m, size in enumerate(self.sizes.tolist()):
             first = int(self.first[self.classes == m].sum())
-            lines.append(f"{f'fidelity {m}':<10}{size:>5}{first:>5}{size - first:>5}")
-        return "\n".join([*lines, f"{'optimal':<10}{len(self.optimal):>5}"])
+            rows.append((f"fidelity {m}", f"{size:,}", f"{first:,}", f"{size - first:,}"))
+        return "\n".join(columns([*rows, ("optimal", f"{len(self.optimal):,}", "", "")]))
 
 
 def partition(problem: Problem) -> Partition:
@@ -109,25 +110,26 @@ class Decay:
         return holds
 
     def __str__(self) -> str:
-        lines = [
-            f"{f'0 to {m}':<11}{left:>11.4g}{right:>16.4g}   {'yes' if holds else 'no'}"
+        rows = [
+            (f"0 to {m}", readable(left), readable(right), "yes" if holds else "no")
             for m, (left, right, holds) in enumerate(zip(self.left, self.right, self.holds, strict=True))
         ]
-        return "\n".join(["fidelities  sum 1/psi  1/psi of next   holds", *lines])
+        return "\n".join(columns([("fidelities", "sum 1/psi", "1/psi of next", "holds"), *rows]))
 
 
 def decay_condition(fidelities: Fidelities) -> Decay:
     r"""Assumption 1, that biases decay fast enough: Σ_{i≤m} 1/ψ(ζ_i) ≤ 1/ψ(ζ_{m+1}) for all m < M.
 
-    MF-UCB works without it; Theorem 2 uses it to compare with UCB. The last right side is infinite, ζ_M being 0.
+    MF-UCB works without it; Theorem 2 needs it, to leave the plays below an arm's class out of its sum. The last right
+    side is infinite, ζ_M being 0.
 
     >>> from mfbandit.concentration import SubGaussian
     >>> fid = Fidelities([1, 4, 16, 64], [0.5, 0.25, 0.2, 0], SubGaussian(1.0))
     >>> print(decay_condition(fid))
-    fidelities  sum 1/psi  1/psi of next   holds
-    0 to 0               8              32   yes
-    0 to 1              40              50   yes
-    0 to 2              90             inf   yes
+    fidelities  sum 1/psi  1/psi of next  holds
+    0 to 0              8             32    yes
+    0 to 1             40             50    yes
+    0 to 2             90            inf    yes
     """
     left, right = fidelities.decay_sides
     return Decay(np.array(left), np.array(right))

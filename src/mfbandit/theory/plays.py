@@ -9,10 +9,12 @@ from mfbandit.arrays import FloatArray
 from mfbandit.concentration import rates
 from mfbandit.fidelities import Fidelities
 from mfbandit.problem import Problem
-from mfbandit.tables import readable
+from mfbandit.tables import columns, readable
 from mfbandit.theory.conditions import checked, exploration, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
 from mfbandit.values import positive, whole
+
+MOST = 10**300  # numbers beyond are not numbers for a float
 
 
 def kappa(fidelities: Fidelities, rho: float) -> float:
@@ -82,15 +84,11 @@ class PlayBounds:
         return column
 
     def __str__(self) -> str:
-        names = [f"class {m}" for m in range(self.partition.fidelities)] + ["optimal"]
         title = f"bounds on plays of an arm after {self.n:,} plays in all, rho = {self.rho:g} (Lemma 8)"
-        sizes = [*self.partition.sizes.tolist(), len(self.partition.optimal)]
-        rows = [
-            f"{f'fidelity {m}':<12}" + "".join(f"{readable(value):>12}" for value in row)
-            for m, row in enumerate(self.table.tolist())
-        ]
-        lines = [title, " " * 12 + "".join(f"{name:>12}" for name in names), *rows]
-        return "\n".join([*lines, f"{'arms':<12}" + "".join(f"{size:>12,}" for size in sizes), *self.caveats])
+        head = ["", *(f"class {m}" for m in range(self.partition.fidelities)), "optimal"]
+        rows = [[f"fidelity {m}", *(readable(value) for value in row)] for m, row in enumerate(self.table.tolist())]
+        sizes = ["arms", *(f"{size:,}" for size in [*self.partition.sizes.tolist(), len(self.partition.optimal)])]
+        return "\n".join([title, *columns([head, *rows, sizes]), *self.caveats])
 
 
 def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = False) -> PlayBounds:
@@ -100,7 +98,8 @@ def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = Fal
         E T^([k])_k ≤ ρ log n / ψ(Δ^([k])_k / 2) + κ_ρ,
         E T^(>[k])_k ≤ κ_ρ.
 
-    An optimal arm's plays below M obey the first line; at M there is no bound but n.
+    An optimal arm's plays below M obey the first line; at M there is no bound but n. No arm is played more than n
+    times, which the lemma does not use: where a bound is above n, it says nothing.
 
     Args:
         problem: the truth.
@@ -111,13 +110,13 @@ def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = Fal
     >>> from mfbandit.problems import paper_problem
     >>> print(expected_plays(paper_problem(3), n=100_000, rho=5))
     bounds on plays of an arm after 100,000 plays in all, rho = 5 (Lemma 8)
-                     class 0     class 1     optimal
-    fidelity 0         1,509       7,197       7,197
-    fidelity 1         2.167     133,539     100,000
-    arms                 112          87           1
+                class 0  class 1  optimal
+    fidelity 0    1,509    7,197    7,197
+    fidelity 1    2.167  133,539  100,000
+    arms            112       87        1
     """
-    if whole("n", n) < 1:
-        raise ValueError(f"n must be at least 1, got {n}")
+    rho = positive("rho", rho)
+    _at_least_one("n", n)
     caveats = checked("Lemma 8", [*exploration(rho, above=2), *truthful(problem)], unproven)
     parts = partition(problem)
     constant = kappa(problem.fidelities, rho)
@@ -130,14 +129,21 @@ def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = Fal
     return PlayBounds(n, rho, plays, beyond, constant, parts, caveats)
 
 
+def _at_least_one(what: str, value: int) -> None:
+    if not 1 <= whole(what, value) <= MOST:
+        raise ValueError(f"{what} must be at least 1 and at most {MOST:g}, got {value}")
+
+
 def terms(problem: Problem, parts: Partition, effort: float) -> tuple[FloatArray, FloatArray]:
     r"""Lemma 8's growing terms for an effort of ρ log n: effort/ψ(γ_ℓ), (M, 1), and effort/ψ(Δ^([k])_k/2), (K,).
 
     The first is 0 at the highest fidelity, which no rule makes MF-UCB leave; the second is 0 for optimal arms.
     """
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below = np.nan_to_num(effort / np.append(switching_rates(problem.fidelities), np.inf), nan=0.0, posinf=np.inf)
+    with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+        below = effort / np.append(switching_rates(problem.fidelities), np.inf)
         own = effort / settling_rates(problem, parts)
+    if effort == 0:  # also where a rate is 0
+        return np.zeros((len(below), 1)), np.zeros(len(own))
     return below[:, None], own
 
 
@@ -178,9 +184,9 @@ def plays_tail(problem: Problem, n: int, x: int, rho: float, *, unproven: bool =
     >>> float(tails.own.max().round(9)), float(tails.above.max().round(4))
     (0.0, 0.0729)
     """
-    for name, value in (("n", n), ("x", x)):
-        if whole(name, value) < 1:
-            raise ValueError(f"{name} must be at least 1, got {value}")
+    rho = positive("rho", rho)
+    _at_least_one("n", n)
+    _at_least_one("x", x)
     caveats = checked("Lemma 9", [*exploration(rho, above=2), *truthful(problem)], unproven)
     parts = partition(problem)
     suboptimal = parts.classes != OPTIMAL
@@ -192,7 +198,7 @@ def plays_tail(problem: Problem, n: int, x: int, rho: float, *, unproven: bool =
 
 
 def _own_tail(problem: Problem, parts: Partition, n: int, x: int, rho: float) -> FloatArray:
-    if rho <= 1 or n == 1:
+    if rho <= 1 or n == 1:  # says nothing
         return np.ones(problem.arms)
     nu, fidelities = largest_nu(problem.fidelities), len(problem.fidelities)
     with np.errstate(divide="ignore", over="ignore"):
@@ -206,7 +212,13 @@ def _above_tail(problem: Problem, x: int, rho: float) -> float:
     if rho <= 2:  # noqa: PLR2004 - Lemma 9's condition
         return 1.0
     nu, fidelities = largest_nu(problem.fidelities), len(problem.fidelities)
-    return fidelities * nu / ((rho - 1) * math.pow(x, rho - 1)) + nu / ((rho - 2) * math.pow(x, rho - 2))
+    return fidelities * nu / (rho - 1) * _power(x, 1 - rho) + nu / (rho - 2) * _power(x, 2 - rho)
+
+
+def _power(base: float, exponent: float) -> float:
+    """base^exponent, 0 or infinite where it is too small or too large."""
+    logarithm = exponent * math.log(base)
+    return math.exp(logarithm) if logarithm < 700 else math.inf  # noqa: PLR2004 - exp overflows at 709
 
 
 def best_arm_doubted(fidelities: Fidelities, u: float, rho: float, *, unproven: bool = False) -> float:
@@ -221,10 +233,11 @@ def best_arm_doubted(fidelities: Fidelities, u: float, rho: float, *, unproven: 
         unproven: compute it also where ρ ≤ 2, when the bound is infinite.
 
     >>> from mfbandit.concentration import Bounded
-    >>> best_arm_doubted(Fidelities([1, 10], [0.1, 0], Bounded()), u=10, rho=4)
+    >>> round(best_arm_doubted(Fidelities([1, 10], [0.1, 0], Bounded()), u=10, rho=4), 9)
     0.01
     """
+    rho, u = positive("rho", rho), positive("u", u)
     checked("Lemma 7", exploration(rho, above=2), unproven)
     if rho <= 2:  # noqa: PLR2004 - Lemma 7's condition
         return math.inf
-    return len(fidelities) * largest_nu(fidelities) / ((rho - 2) * math.pow(positive("u", u), rho - 2))
+    return len(fidelities) * largest_nu(fidelities) / (rho - 2) * _power(u, 2 - rho)
