@@ -155,9 +155,7 @@ def test_every_arm_is_looked_at_once():
 
 
 def test_sizes_that_do_not_go_together_end_in_a_sentence():
-    with pytest.raises(
-        ValueError, match=r"capital must be of a size with the costs, \[1.0, 10.0\], .*, got 2e\+93"
-    ):
+    with pytest.raises(ValueError, match=r"capital must be of a size with the costs, \[1.0, 10.0\], .*, got 2e\+93"):
         plan(Fidelities([1, 10], [0.1, 0], SubGaussian(1e-119)), 2e93, means=[0.1, 0.2, 0.5])
 
 
