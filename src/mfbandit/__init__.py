@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mfbandit.experiment import Experiment, History
     from mfbandit.fidelities import Fidelities
     from mfbandit.planning import Plan, plan
-    from mfbandit.policies import MFUCB, UCB, Policy
+    from mfbandit.policies import MFUCB, UCB, MFAda, Policy
     from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
     from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
     from mfbandit.runs import simulate
@@ -37,6 +37,7 @@ __all__ = [
     "Fidelities",
     "Gaussian",
     "History",
+    "MFAda",
     "NoActiveArms",
     "NoResults",
     "Plan",
@@ -75,7 +76,7 @@ _MODULES = {
     "experiment": ("Experiment", "History"),
     "fidelities": ("Fidelities",),
     "planning": ("Plan", "plan"),
-    "policies": ("MFUCB", "UCB", "Policy"),
+    "policies": ("MFUCB", "UCB", "MFAda", "Policy"),
     "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
     "problems": ("learning_curve_names", "learning_curve_problem", "misleading_problem", "paper_problem"),
     "runs": ("simulate",),

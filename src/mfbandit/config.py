@@ -24,6 +24,7 @@
 Every error names the file, the table, the key and the rule.
 """
 
+import dataclasses
 import difflib
 import tomllib
 from collections.abc import Callable, Iterator
@@ -187,10 +188,13 @@ class Config:
         name = table.need("name", TEXT)
         if name not in kinds:
             raise ValueError(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
-        fields = table.chosen(dict.fromkeys(kinds[name].__dataclass_fields__, NUMBER))  # type: ignore[attr-defined]
+        fields = table.chosen({field.name: _KINDS[field.type] for field in dataclasses.fields(kinds[name])})  # type: ignore[arg-type]
         table.close()
         with at(table.where):
             return kinds[name](**fields)
+
+
+_KINDS: dict[Any, Kind] = {float: NUMBER, int: WHOLE, bool: FLAG}
 
 
 def _read(path: Path) -> dict[str, Any]:

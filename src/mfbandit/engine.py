@@ -147,7 +147,9 @@ def supports(problem: Problem, policy: Policy) -> bool:
     >>> supports(paper_problem(1), MFUCB())
     True
     """
-    if type(policy) not in (UCB, MFUCB) or problem.fidelities.concentration is None:
+    if not isinstance(policy, UCB | MFUCB) or type(policy) not in (UCB, MFUCB) or policy.kl:
+        return False
+    if problem.fidelities.concentration is None:
         return False
     used = problem.fidelities.top if type(policy) is UCB else problem.fidelities
     return used.scales is not None
@@ -164,12 +166,23 @@ def prepare(problem: Problem, policy: UCB | MFUCB, account: AccountName) -> tupl
     top = type(policy) is UCB
     used = problem.fidelities.top if top else problem.fidelities
     rows = slice(-1, None) if top else slice(None)
-    costs = np.array(used.costs)
+    scales = np.asarray(used.scales)[:, 0] * math.sqrt(2 * policy.rho)
+    gammas = np.array(used.gammas, dtype=np.float64)
+    rule = Rule(np.array(used.costs), np.array(used.known_biases), scales, gammas)
+    return prepare_truth(problem, rows, account), rule
+
+
+def prepare_truth(problem: Problem, rows: slice, account: AccountName) -> Truth:
+    """The rewards and losses of these fidelities.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> prepare_truth(paper_problem(3), slice(None), "paper").means.shape
+    (200, 2)
+    """
+    costs = np.array(problem.fidelities.costs)[rows]
     losses = costs[:, None] * (problem.best_mean - pseudo_rewards(problem, account)[rows])
     kind, sigmas, (table, starts, lengths) = _rewards(problem, rows)
-    truth = Truth(kind, _by_arm(problem.means[rows]), sigmas, _by_arm(losses), table, _by_arm(starts), _by_arm(lengths))
-    scales = np.asarray(used.scales)[:, 0] * math.sqrt(2 * policy.rho)
-    return truth, Rule(costs, np.array(used.known_biases), scales, np.array(used.gammas, dtype=np.float64))
+    return Truth(kind, _by_arm(problem.means[rows]), sigmas, _by_arm(losses), table, _by_arm(starts), _by_arm(lengths))
 
 
 def _by_arm(table: NDArray[Any]) -> NDArray[Any]:

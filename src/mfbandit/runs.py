@@ -16,7 +16,7 @@ from mfbandit.accounts import Account, pseudo_rewards
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
-from mfbandit.policies import MFUCB, UCB, Policy
+from mfbandit.policies import MFUCB, UCB, MFAda, Policy
 from mfbandit.problem import Problem, ran_dry
 from mfbandit.progress import Tick, bar
 from mfbandit.simulation import Simulation
@@ -132,6 +132,11 @@ def one_run(
     rng = np.random.default_rng(seed)
     if isinstance(policy, UCB | MFUCB) and engine.supports(problem, policy):
         return _engine_run(problem, policy, capitals, account, rng, tick)
+    if type(policy) in (UCB, MFUCB, MFAda):
+        from mfbandit import lazy  # noqa: PLC0415
+
+        if lazy.supports(problem, policy):
+            return _lazy_run(problem, policy, capitals, account, rng, tick)
     return plain_run(problem, policy, capitals, account, rng, tick)
 
 
@@ -158,6 +163,31 @@ def _engine_run(
     plays[-len(rule.costs) :] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
     return Run(state.account.regret, plays, int(state.arms.tally.sum()), spent)
+
+
+def _lazy_run(
+    problem: Problem, policy: Policy, capitals: FloatArray, account: Account, rng: np.random.Generator, tick: Tick
+) -> Run:
+    from mfbandit import engine, lazy  # noqa: PLC0415
+
+    truth, rule = lazy.prepare(problem, policy, account)
+    state = lazy.begin(truth, capitals, problem.best_mean)
+    clock, no_trace = state.clock, np.zeros((0, 2), dtype=np.int64)
+    spent, steps = 0.0, SHORTEST
+    while clock.status[0] == engine.RUNNING:
+        began = time.perf_counter()
+        lazy.run_on(truth, rule, state, rng, steps, no_trace)
+        steps = _next_stretch(steps, time.perf_counter() - began)
+        tick((clock.spent[0] - spent) / capitals[-1])
+        spent = float(clock.spent[0])
+    if clock.status[0] == engine.RAN_DRY:
+        arm, m = int(clock.arm[0]), int(clock.fidelity[0])
+        level = m + len(problem.fidelities) - len(rule.costs)
+        raise RuntimeError(ran_dry(arm, level, int(truth.lengths[arm, m])))
+    plays = np.zeros(problem.means.shape, dtype=np.int64)
+    plays[-len(rule.costs) :] = state.arms.counts.T
+    tick(1 - spent / capitals[-1])
+    return Run(state.regret, plays, int(state.arms.tally.sum()), spent)
 
 
 def _next_stretch(steps: int, seconds: float) -> int:

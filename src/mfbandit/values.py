@@ -63,6 +63,18 @@ def whole(what: str, value: object) -> int:
     return operator.index(value)
 
 
+def flag(what: str, value: object) -> bool:
+    """True or False.
+
+    >>> flag("kl", "yes")
+    Traceback (most recent call last):
+    ValueError: kl must be True or False, got 'yes'
+    """
+    if not isinstance(value, bool):
+        raise ValueError(f"{what} must be True or False, got {value!r}")
+    return value
+
+
 def _float(what: str, value: object) -> float:
     if isinstance(value, float):
         return value

@@ -16,7 +16,7 @@ def policy_record(policy: Policy) -> dict[str, Any]:
 
     >>> from mfbandit.policies import MFUCB
     >>> policy_record(MFUCB(rho=2.0))
-    {'name': 'MFUCB', 'rho': 2.0}
+    {'name': 'MFUCB', 'rho': 2.0, 'kl': False}
     """
     return _record(policy, POLICIES)
 

@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from mfbandit.arrays import FloatArray
-from mfbandit.confidence import lower_bounds, most_promising, safest, upper_bounds, width
+from mfbandit.confidence import kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds, width
 from mfbandit.fidelities import Fidelities
 from mfbandit.stats import Stats
-from mfbandit.values import positive
+from mfbandit.values import flag, positive
 
 
 @dataclass(frozen=True)
@@ -21,6 +21,8 @@ class MFUCB:
 
     Args:
         rho: exploration parameter ρ > 0; the paper's simulations use 2, its theorems need more than 4.
+        kl: bounds by the Bernoulli divergence in step 1, for rewards in a range; step 2 keeps its widths, as a
+            divergence is 0 from a mean of 1 on and would leave every fidelity at once.
 
     >>> from mfbandit.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
@@ -33,9 +35,14 @@ class MFUCB:
     """
 
     rho: float = 2.0
+    kl: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", positive("rho", self.rho))
+        object.__setattr__(self, "kl", flag("kl", self.kl))
+
+    def __repr__(self) -> str:
+        return f"MFUCB(rho={self.rho}{', kl=True' * self.kl})"
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """The arm with the largest index, at the fidelity of Algorithm 1's second step."""
@@ -44,7 +51,7 @@ class MFUCB:
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
         """B_k(t), the tightest upper bound on each arm's mean; shape (K,), in units of reward."""
-        bounds: FloatArray = upper_bounds(stats, fidelities, self.rho).min(axis=0)
+        bounds: FloatArray = (kl_upper_bounds if self.kl else upper_bounds)(stats, fidelities, self.rho).min(axis=0)
         return bounds
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:

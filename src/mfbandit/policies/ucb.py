@@ -3,10 +3,10 @@
 from dataclasses import dataclass
 
 from mfbandit.arrays import FloatArray
-from mfbandit.confidence import lower_bounds, most_promising, safest, upper_bounds
+from mfbandit.confidence import kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds
 from mfbandit.fidelities import Fidelities
 from mfbandit.stats import Stats
-from mfbandit.values import positive
+from mfbandit.values import flag, positive
 
 
 @dataclass(frozen=True)
@@ -18,6 +18,7 @@ class UCB:
 
     Args:
         rho: exploration parameter ρ > 0; the paper's simulations use 2.
+        kl: bounds by the Bernoulli divergence (KL-UCB), for rewards in a range; tighter near its ends.
 
     >>> from mfbandit.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
@@ -25,14 +26,20 @@ class UCB:
     >>> UCB(rho=2).choose(stats, fid)
     (0, 1)
 
-    Reference:
+    References:
+        Garivier, Cappé, The KL-UCB Algorithm for Bounded Stochastic Bandits and Beyond, COLT 2011.
         Auer, Using Confidence Bounds for Exploitation-Exploration Trade-offs, JMLR 2003.
     """
 
     rho: float = 2.0
+    kl: bool = False
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "rho", positive("rho", self.rho))
+        object.__setattr__(self, "kl", flag("kl", self.kl))
+
+    def __repr__(self) -> str:
+        return f"UCB(rho={self.rho}{', kl=True' * self.kl})"
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """The arm with the largest index, at the highest fidelity."""
@@ -41,7 +48,7 @@ class UCB:
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
         """B^(M)_k(t), shape (K,), in units of reward."""
-        bounds: FloatArray = upper_bounds(stats.top, fidelities.top, self.rho)[0]
+        bounds: FloatArray = (kl_upper_bounds if self.kl else upper_bounds)(stats.top, fidelities.top, self.rho)[0]
         return bounds
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:

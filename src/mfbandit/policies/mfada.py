@@ -1,0 +1,157 @@
+"""MFAda: less exploration where much was spent, and the fidelity that tells most for its cost."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit.arrays import FloatArray
+from mfbandit.concentration import Bounded, Concentration, SubGaussian
+from mfbandit.confidence import most_promising, safest
+from mfbandit.divergence import kl, kl_upper
+from mfbandit.fidelities import Fidelities
+from mfbandit.policies.level import efforts
+from mfbandit.stats import Stats
+
+
+@dataclass(frozen=True)
+class MFAda:
+    r"""An adaptive MF-UCB, found by simulation and not proved: it needs ζ, and usually has a fraction of the regret.
+
+    1. An arm pays f_k = log(1 + S/H_k) instead of ρ log t (:mod:`~mfbandit.policies.level`). Its index is U_k, the
+       smallest over fidelities of sup{y : T·d(X̄, y) ≤ f_k} + ζ_m, with d the Gaussian divergence, or the Bernoulli one
+       for rewards in a range. Play the arm with the largest.
+    2. The middle of what an arm's results allow, two deviations wide, is its value v_k, at most U_k. The arm with the
+       largest value is the leader, and its value the target θ.
+    3. The leader climbs the ladder: it is played at the first fidelity whose deviation is at least γ_m. Any other arm
+       is played where a look tells most per cost about whether it could reach the target.
+
+    >>> from mfbandit.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> MFAda().choose(Stats.empty(fidelities=2, arms=3), fid)
+    (0, 0)
+    """
+
+    def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
+        """The arm with the largest index, at the fidelity that tells most about it."""
+        beliefs = Beliefs(stats, fidelities)
+        arm = most_promising(beliefs.index, stats)
+        if not stats.counts[:, arm].any():
+            return arm, _first_open(beliefs, arm, fidelities)
+        leader = int(np.where(stats.active & stats.counts.any(axis=0), beliefs.values, -np.inf).argmax())
+        if arm == leader:
+            return arm, _first_open(beliefs, arm, fidelities)
+        return arm, _most_telling(beliefs, arm, float(beliefs.values[leader]), fidelities)
+
+    def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
+        """U_k, in units of reward; shape (K,)."""
+        return Beliefs(stats, fidelities).index
+
+    def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
+        """The active arm with the highest lower bound, max over m of X̄ − ζ_m − 2 deviations."""
+        return safest(Beliefs(stats.told, fidelities).lowest, stats)
+
+
+class Beliefs:
+    """What the results say of every arm: index U, lowest and highest plausible value (K,), deviations (M, K)."""
+
+    def __init__(self, stats: Stats, fidelities: Fidelities) -> None:
+        biases = _known(fidelities)
+        effort = efforts(stats.plays, fidelities)
+        shape = stats.counts.shape
+        uppers, self.deviations = np.full(shape, np.inf), np.full(shape, np.inf)
+        self.means = np.full(shape, np.nan)
+        low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
+        for m, tail in enumerate(fidelities.tails):
+            k = np.flatnonzero(stats.counts[m] > 0)
+            plays = stats.plays[m, k]
+            means = stats.sums[m, k] / stats.counts[m, k]
+            deviations = _deviations(tail, means, plays)
+            self.means[m, k], self.deviations[m, k] = means, deviations
+            uppers[m, k] = _uppers(tail, means, effort[k], plays) + biases[m]
+            low[m, k] = (means - biases[m]) - 2 * deviations
+            high[m, k] = (means + biases[m]) + 2 * deviations
+        self.plays = stats.plays
+        self.index: FloatArray = np.minimum(uppers.min(axis=0), _cap(fidelities))
+        self.index[~(stats.counts > 0).any(axis=0)] = np.inf
+        lowest, highest = low.max(axis=0), high.min(axis=0)
+        with np.errstate(invalid="ignore"):  # nothing is known of an arm without results
+            middle = lowest + np.maximum(0.0, highest - lowest) / 2
+        # Without these caps an arm whose results contradict its biases could hold the target above every index.
+        self.values: FloatArray = np.minimum(self.index, middle)
+        self.lowest: FloatArray = np.minimum(lowest, self.index)
+
+
+def _first_open(beliefs: Beliefs, arm: int, fidelities: Fidelities) -> int:
+    """The first fidelity whose deviation is at least γ_m = ζ_m·sqrt(λ_m/λ_{m+1}); the highest if there is none."""
+    for m, bias in enumerate(fidelities.known_biases[:-1]):
+        ratio = fidelities.costs[m] / fidelities.costs[m + 1]
+        if beliefs.plays[m, arm] == 0 or beliefs.deviations[m, arm] >= bias * math.sqrt(ratio):
+            return m
+    return len(fidelities) - 1
+
+
+def _most_telling(beliefs: Beliefs, arm: int, target: float, fidelities: Fidelities) -> int:
+    """The fidelity with the most information per cost on whether the arm could reach the target; ties: the highest."""
+    top = len(fidelities) - 1
+    best, chosen = 0.0, top
+    for m in range(top, -1, -1):
+        bias = fidelities.known_biases[m]
+        guess = float(beliefs.lowest[arm]) - bias
+        if m < top and beliefs.plays[m, arm] > 0 and not math.isnan(beliefs.means[m, arm]):
+            guess = max(guess, float(beliefs.means[m, arm]) - 2 * float(beliefs.deviations[m, arm]))
+        rate = _divergence(fidelities.tails[m], guess, target - bias) / fidelities.costs[m]
+        if rate > best:
+            best, chosen = rate, m
+    return chosen
+
+
+def _known(fidelities: Fidelities) -> tuple[float, ...]:
+    if fidelities.biases is None or fidelities.concentration is None:
+        missing = "biases" if fidelities.biases is None else "a concentration"
+        raise ValueError(f"MFAda needs {missing}, got None; MFBayes needs neither biases nor a concentration")
+    return fidelities.known_biases
+
+
+def _cap(fidelities: Fidelities) -> float:
+    tails = fidelities.tails
+    return max(tail.high if type(tail) is Bounded else math.inf for tail in tails)
+
+
+def _uppers(tail: Concentration, means: FloatArray, effort: FloatArray, plays: FloatArray) -> FloatArray:
+    if type(tail) is SubGaussian:
+        result: FloatArray = means + tail.scale * np.sqrt(2 * effort / plays)
+        return result
+    levels = (effort / plays).tolist()
+    if type(tail) is Bounded:
+        scaled = ((means - tail.low) / (tail.high - tail.low)).clip(0.0, 1.0).tolist()
+        tops = [kl_upper(p, level) for p, level in zip(scaled, levels, strict=True)]
+        return tail.low + (tail.high - tail.low) * np.array(tops)
+    return means + np.array([tail.psi_inv(level) for level in levels])
+
+
+def _deviations(tail: Concentration, means: FloatArray, plays: FloatArray) -> FloatArray:
+    """How far a mean of so many rewards is off, usually: σ/sqrt(T), or what 0/1 rewards with this mean have."""
+    if type(tail) is SubGaussian:
+        result: FloatArray = tail.scale / np.sqrt(plays)
+        return result
+    if type(tail) is Bounded:
+        span = tail.high - tail.low
+        scaled = ((means - tail.low) / span).clip(0.0, 1.0)
+        p = (scaled * plays + 0.5) / (plays + 1)
+        spread: FloatArray = span * np.sqrt(p * (1 - p) / plays)
+        return spread
+    return np.array([tail.psi_inv(0.5 / n) for n in plays.tolist()])
+
+
+def _divergence(tail: Concentration, x: float, y: float) -> float:
+    """The information of one reward on whether a mean of x could be y; 0 where y is not above x."""
+    if type(tail) is Bounded:
+        span = tail.high - tail.low
+        x, y = (min(max((value - tail.low) / span, 0.0), 1.0) for value in (x, y))
+        return kl(x, y) if y > x else 0.0
+    if not y > x:
+        return 0.0
+    if type(tail) is SubGaussian:
+        return (y - x) * (y - x) / (2 * tail.scale * tail.scale)
+    return tail.psi(y - x)
