@@ -152,7 +152,7 @@ def test_wrong_problems(config, text, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[policies]]\nname = "UBC"\n', "[[policies]] name must be one of MFUCB, UCB, got 'UBC'"),
+        ('[[policies]]\nname = "UBC"\n', "[[policies]] name must be one of MFAda, MFBayes, MFUCB, UCB, got 'UBC'"),
         ("[[policies]]\nrho = 2\n", "[[policies]] needs the key name, text in quotes"),
         ('[[policies]]\nname = "UCB"\nrho = "two"\n', "[[policies]] rho must be a number, got 'two'"),
         ('[[policies]]\nname = "UCB"\nrho = -2\n', "[[policies]] rho must be positive and finite, got -2"),

@@ -38,6 +38,7 @@ LAYERS = [
     "checks",
     "engine",
     "lazy",
+    "bayes",
     "simulation",
     "runs",
     "plotting",

@@ -13,7 +13,7 @@ if TYPE_CHECKING:
     from mfbandit.experiment import Experiment, History
     from mfbandit.fidelities import Fidelities
     from mfbandit.planning import Plan, plan
-    from mfbandit.policies import MFUCB, UCB, MFAda, Policy
+    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
     from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
     from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
     from mfbandit.runs import simulate
@@ -38,6 +38,7 @@ __all__ = [
     "Gaussian",
     "History",
     "MFAda",
+    "MFBayes",
     "NoActiveArms",
     "NoResults",
     "Plan",
@@ -76,7 +77,7 @@ _MODULES = {
     "experiment": ("Experiment", "History"),
     "fidelities": ("Fidelities",),
     "planning": ("Plan", "plan"),
-    "policies": ("MFUCB", "UCB", "MFAda", "Policy"),
+    "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "Policy"),
     "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
     "problems": ("learning_curve_names", "learning_curve_problem", "misleading_problem", "paper_problem"),
     "runs": ("simulate",),

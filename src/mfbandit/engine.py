@@ -33,6 +33,7 @@ from mfbandit.capital import limit
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
 
+Recorded = tuple[FloatArray, IntArray, IntArray]
 SmallArray = NDArray[np.uint32]
 Generator = np.random.Generator
 
@@ -172,7 +173,7 @@ def prepare(problem: Problem, policy: UCB | MFUCB, account: AccountName) -> tupl
     return prepare_truth(problem, rows, account), rule
 
 
-def prepare_truth(problem: Problem, rows: slice, account: AccountName) -> Truth:
+def prepare_truth(problem: Problem, rows: slice | list[int], account: AccountName) -> Truth:
     """The rewards and losses of these fidelities.
 
     >>> from mfbandit.problems import paper_problem
@@ -190,7 +191,9 @@ def _by_arm(table: NDArray[Any]) -> NDArray[Any]:
     return np.array(table.T, order="C")
 
 
-def _rewards(problem: Problem, rows: slice) -> tuple[int, FloatArray, tuple[FloatArray, IntArray, IntArray]]:
+def _rewards(
+    problem: Problem, rows: slice | list[int]
+) -> tuple[int, FloatArray, tuple[FloatArray, IntArray, IntArray]]:
     rewards = problem.rewards
     no_table = (np.zeros(0), np.zeros((0, 0), dtype=np.int64), np.zeros((0, 0), dtype=np.int64))
     if isinstance(rewards, Gaussian):
@@ -200,7 +203,7 @@ def _rewards(problem: Problem, rows: slice) -> tuple[int, FloatArray, tuple[Floa
     return REPLAY if rewards.replace else REPLAY_IN_ORDER, np.zeros(0), _one_table(rewards, rows)
 
 
-def _one_table(rewards: Replay, rows: slice) -> tuple[FloatArray, IntArray, IntArray]:
+def _one_table(rewards: Replay, rows: slice | list[int]) -> tuple[FloatArray, IntArray, IntArray]:
     table = np.concatenate([np.asarray(cell, dtype=np.float64) for row in rewards.samples for cell in row])
     ends = np.cumsum(rewards.lengths.ravel()).reshape(rewards.lengths.shape)
     return table, (ends - rewards.lengths)[rows], rewards.lengths[rows]

@@ -19,6 +19,7 @@ from mfbandit.events import ArmAdded, ArmRestored, ArmRetired, ArmSetAside, Aske
 from mfbandit.fidelities import Fidelities
 from mfbandit.ledger import Ledger
 from mfbandit.policies import Policy
+from mfbandit.policies.protocol import Remembers
 from mfbandit.stats import Play, Stats
 from mfbandit.values import cost as checked_cost
 from mfbandit.values import number, positive, whole
@@ -465,6 +466,8 @@ class Experiment:
 
     def _add(self, event: Event) -> None:
         self._ledger.apply(event)
+        if isinstance(event, Told) and isinstance(self._policy, Remembers):
+            self._ledger.memory = self._policy.remember(self._ledger.stats, self._fidelities)
         self._log.append(event)
 
 

@@ -66,7 +66,7 @@ class Fidelities:
         if self.biases is None:
             raise ValueError(
                 "biases are needed here: for each fidelity, how far an arm's mean may lie from its mean at "
-                "the highest fidelity; got None"
+                "the highest fidelity; got None (the policy MFBayes needs none)"
             )
         return tuple(self.biases)
 
@@ -80,7 +80,8 @@ class Fidelities:
         tails = _concentrations(self.concentration, len(self))
         if tails is None:
             raise ValueError(
-                "a concentration is needed here, such as SubGaussian(scale) or Bounded(low, high); got None"
+                "a concentration is needed here, such as SubGaussian(scale) or Bounded(low, high); got None "
+                "(the policy MFBayes needs none)"
             )
         return tails
 

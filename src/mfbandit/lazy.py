@@ -150,8 +150,8 @@ def begin(truth: Truth, capitals: FloatArray, best_mean: float) -> State:
     unknown = np.full((k, m), np.nan), np.full((k, m), np.inf)
     bounds = np.full(k, np.inf), np.full(k, -np.inf), np.full(k, -np.inf)
     arms = Arms(counts, np.zeros((k, m)), *unknown, roots, overlaps, *bounds, np.zeros(m, dtype=np.int64))
-    whole = [np.array([start], dtype=np.int64) for start in (1, 0, RUNNING, 0, 0, 0)]
-    clock = Clock(*whole, *(np.zeros(1) for _ in range(3)))
+    t, recorded, status, arm, fidelity, leader = (np.array([x], dtype=np.int64) for x in (1, 0, RUNNING, 0, 0, 0))
+    clock = Clock(t, recorded, status, arm, fidelity, leader, np.zeros(1), np.zeros(1), np.zeros(1))
     return State(arms, clock, capitals, limit(capitals), np.zeros(len(capitals)), best_mean)
 
 
@@ -273,24 +273,24 @@ def learn(rule: Rule, arms: Arms, arm: int, m: int, reward: float) -> None:
         arms.means[arm, m] = scaled
         arms.deviations[arm, m] = rule.spans[m] * math.sqrt(p * (1 - p) / count)
     if rule.ada:
-        weigh(rule, arms, arm)
+        weigh(rule.costs, rule.costs[0], arms.counts, arms.roots, arms.overlaps, arm)
         place(rule, arms, arm)
 
 
 @compiled
-def weigh(rule: Rule, arms: Arms, arm: int) -> None:
+def weigh(costs: FloatArray, unit: float, counts: IntArray, roots: IntArray, overlaps: IntArray, arm: int) -> None:
     """The arm's new root, and the overlaps of all with it."""
     spent = 0.0
-    for m in range(len(rule.costs)):
-        spent += rule.costs[m] * arms.counts[arm, m]
-    before, after = arms.roots[arm], np.int64(math.floor(math.sqrt(spent / rule.costs[0]) / GRAIN + 0.5))
-    arms.roots[arm] = after
+    for m in range(len(costs)):
+        spent += costs[m] * counts[arm, m]
+    before, after = roots[arm], np.int64(math.floor(math.sqrt(spent / unit) / GRAIN + 0.5))
+    roots[arm] = after
     own = np.int64(0)
-    for k in range(len(arms.roots)):
-        root = arms.roots[k]
-        arms.overlaps[k] += min(root, after) - min(root, before)
+    for k in range(len(roots)):
+        root = roots[k]
+        overlaps[k] += min(root, after) - min(root, before)
         own += min(root, after)
-    arms.overlaps[arm] = own
+    overlaps[arm] = own
 
 
 @compiled

@@ -38,6 +38,7 @@ class Ledger:
         self._told_at = [0] * len(fidelities)
         self._pending_at = [0] * len(fidelities)
         self._other_costs = 0.0
+        self.memory: object = None  # the policy's own, see Policy
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
 
@@ -45,7 +46,7 @@ class Ledger:
     def stats(self) -> Stats:
         """What was learned so far: read-only, and current until the next event."""
         shown = self._shown
-        return Stats(shown.counts, shown.sums, shown.squares, shown.pending, shown.active)
+        return Stats(shown.counts, shown.sums, shown.squares, shown.pending, shown.active, self.memory)
 
     @property
     def spent(self) -> float:

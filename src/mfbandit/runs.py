@@ -7,8 +7,9 @@ import time
 from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
 from contextlib import closing, contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
+from typing import Any
 
 import numpy as np
 
@@ -16,7 +17,8 @@ from mfbandit.accounts import Account, pseudo_rewards
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
-from mfbandit.policies import MFUCB, UCB, MFAda, Policy
+from mfbandit.policies import MFUCB, UCB, MFBayes, Policy
+from mfbandit.policies.protocol import Remembers
 from mfbandit.problem import Problem, ran_dry
 from mfbandit.progress import Tick, bar
 from mfbandit.simulation import Simulation
@@ -132,11 +134,12 @@ def one_run(
     rng = np.random.default_rng(seed)
     if isinstance(policy, UCB | MFUCB) and engine.supports(problem, policy):
         return _engine_run(problem, policy, capitals, account, rng, tick)
-    if type(policy) in (UCB, MFUCB, MFAda):
-        from mfbandit import lazy  # noqa: PLC0415
+    from mfbandit import bayes, lazy  # noqa: PLC0415
 
-        if lazy.supports(problem, policy):
-            return _lazy_run(problem, policy, capitals, account, rng, tick)
+    if type(policy) is MFBayes:
+        return _scan_run(bayes, bayes.prepare(problem, policy, account), problem, capitals, rng, tick)
+    if lazy.supports(problem, policy):
+        return _scan_run(lazy, lazy.prepare(problem, policy, account), problem, capitals, rng, tick)
     return plain_run(problem, policy, capitals, account, rng, tick)
 
 
@@ -165,27 +168,32 @@ def _engine_run(
     return Run(state.account.regret, plays, int(state.arms.tally.sum()), spent)
 
 
-def _lazy_run(
-    problem: Problem, policy: Policy, capitals: FloatArray, account: Account, rng: np.random.Generator, tick: Tick
+def _scan_run(
+    kernels: Any,  # noqa: ANN401 - the module lazy or bayes
+    prepared: tuple[Any, Any],
+    problem: Problem,
+    capitals: FloatArray,
+    rng: np.random.Generator,
+    tick: Tick,
 ) -> Run:
-    from mfbandit import engine, lazy  # noqa: PLC0415
+    from mfbandit import engine  # noqa: PLC0415
 
-    truth, rule = lazy.prepare(problem, policy, account)
-    state = lazy.begin(truth, capitals, problem.best_mean)
+    truth, rule = prepared
+    state = kernels.begin(truth, capitals, problem.best_mean)
     clock, no_trace = state.clock, np.zeros((0, 2), dtype=np.int64)
+    rows = [problem.fidelities.costs.index(cost) for cost in rule.costs.tolist()]  # those that the policy uses
     spent, steps = 0.0, SHORTEST
     while clock.status[0] == engine.RUNNING:
         began = time.perf_counter()
-        lazy.run_on(truth, rule, state, rng, steps, no_trace)
+        kernels.run_on(truth, rule, state, rng, steps, no_trace)
         steps = _next_stretch(steps, time.perf_counter() - began)
         tick((clock.spent[0] - spent) / capitals[-1])
         spent = float(clock.spent[0])
     if clock.status[0] == engine.RAN_DRY:
         arm, m = int(clock.arm[0]), int(clock.fidelity[0])
-        level = m + len(problem.fidelities) - len(rule.costs)
-        raise RuntimeError(ran_dry(arm, level, int(truth.lengths[arm, m])))
+        raise RuntimeError(ran_dry(arm, rows[m], int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
-    plays[-len(rule.costs) :] = state.arms.counts.T
+    plays[rows] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
     return Run(state.regret, plays, int(state.arms.tally.sum()), spent)
 
@@ -229,6 +237,8 @@ def plain_run(
         stats.counts[m, arm] += 1
         stats.sums[m, arm] += reward
         stats.squares[m, arm] += reward * reward
+        if isinstance(policy, Remembers):
+            stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
         lost += float(losses[m, arm])
         tick((after - spent) / capitals[-1])
         spent = after

@@ -1,6 +1,6 @@
 """What has been learned: plays, and sums over their rewards for each fidelity and arm."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -41,6 +41,7 @@ class Stats:
         squares: sum of their squared rewards; shape (M, K).
         pending: plays asked for and not yet told; integers of shape (M, K).
         active: which arms may be asked for or recommended; booleans of shape (K,).
+        memory: what the policy's ``remember`` made of the log so far, for policies that have one; else None.
 
     >>> stats = Stats.empty(fidelities=2, arms=3)
     >>> stats.time, stats.means.shape
@@ -52,6 +53,7 @@ class Stats:
     squares: FloatArray
     pending: IntArray
     active: BoolArray
+    memory: object = None
 
     @classmethod
     def empty(cls, fidelities: int, arms: int) -> "Stats":
@@ -99,7 +101,7 @@ class Stats:
         >>> Stats.empty(fidelities=3, arms=2).top.counts.shape
         (1, 2)
         """
-        return Stats(self.counts[-1:], self.sums[-1:], self.squares[-1:], self.pending[-1:], self.active)
+        return Stats(self.counts[-1:], self.sums[-1:], self.squares[-1:], self.pending[-1:], self.active, self.memory)
 
     @property
     def told(self) -> "Stats":
@@ -108,7 +110,7 @@ class Stats:
         >>> Stats.empty(fidelities=1, arms=2).told.time
         1
         """
-        return Stats(self.counts, self.sums, self.squares, np.zeros_like(self.pending), self.active)
+        return Stats(self.counts, self.sums, self.squares, np.zeros_like(self.pending), self.active, self.memory)
 
     def with_arms(self, number: int) -> "Stats":
         """The same and ``number`` new active arms behind the others, in arrays of their own.
@@ -117,7 +119,8 @@ class Stats:
         [[0, 0, 0]]
         """
         new = Stats.empty(len(self.counts), number)
-        return Stats(*(np.hstack(pair) for pair in zip(self._arrays, new._arrays, strict=True)))
+        wider = (np.hstack(pair) for pair in zip(self._arrays, new._arrays, strict=True))
+        return replace(Stats(*wider), memory=self.memory)
 
     def read_only(self) -> "Stats":
         """The same arrays, seen through views that cannot be written.
@@ -129,7 +132,7 @@ class Stats:
         views = tuple(array.view() for array in self._arrays)
         for view in views:
             view.flags.writeable = False
-        return Stats(*views)
+        return replace(Stats(*views), memory=self.memory)
 
     def copy(self) -> "Stats":
         """Arrays of their own, so that later results do not show through.
@@ -140,7 +143,7 @@ class Stats:
         >>> int(kept.counts[0, 0])
         0
         """
-        return Stats(*(array.copy() for array in self._arrays))
+        return replace(Stats(*(array.copy() for array in self._arrays)), memory=self.memory)
 
     @property
     def _arrays(self) -> tuple[Any, ...]:

@@ -1,6 +1,7 @@
 """The policies. A new one is a file beside this one and a line here."""
 
 from mfbandit.policies.mfada import MFAda as MFAda
+from mfbandit.policies.mfbayes import MFBayes as MFBayes
 from mfbandit.policies.mfucb import MFUCB as MFUCB
 from mfbandit.policies.protocol import Policy as Policy
 from mfbandit.policies.ucb import UCB as UCB

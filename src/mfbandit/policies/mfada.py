@@ -56,7 +56,7 @@ class Beliefs:
     """What the results say of every arm: index U, lowest and highest plausible value (K,), deviations (M, K)."""
 
     def __init__(self, stats: Stats, fidelities: Fidelities) -> None:
-        biases = _known(fidelities)
+        biases = fidelities.known_biases
         effort = efforts(stats.plays, fidelities)
         shape = stats.counts.shape
         uppers, self.deviations = np.full(shape, np.inf), np.full(shape, np.inf)
@@ -106,13 +106,6 @@ def _most_telling(beliefs: Beliefs, arm: int, target: float, fidelities: Fidelit
     return chosen
 
 
-def _known(fidelities: Fidelities) -> tuple[float, ...]:
-    if fidelities.biases is None or fidelities.concentration is None:
-        missing = "biases" if fidelities.biases is None else "a concentration"
-        raise ValueError(f"MFAda needs {missing}, got None; MFBayes needs neither biases nor a concentration")
-    return fidelities.known_biases
-
-
 def _cap(fidelities: Fidelities) -> float:
     tails = fidelities.tails
     return max(tail.high if type(tail) is Bounded else math.inf for tail in tails)
@@ -126,15 +119,17 @@ def _uppers(tail: Concentration, means: FloatArray, effort: FloatArray, plays: F
     if type(tail) is Bounded:
         scaled = ((means - tail.low) / (tail.high - tail.low)).clip(0.0, 1.0).tolist()
         tops = [kl_upper(p, level) for p, level in zip(scaled, levels, strict=True)]
-        return tail.low + (tail.high - tail.low) * np.array(tops)
-    return means + np.array([tail.psi_inv(level) for level in levels])
+        ranged: FloatArray = tail.low + (tail.high - tail.low) * np.array(tops)
+        return ranged
+    wide: FloatArray = means + np.array([tail.psi_inv(level) for level in levels])
+    return wide
 
 
 def _deviations(tail: Concentration, means: FloatArray, plays: FloatArray) -> FloatArray:
     """How far a mean of so many rewards is off, usually: σ/sqrt(T), or what 0/1 rewards with this mean have."""
     if type(tail) is SubGaussian:
-        result: FloatArray = tail.scale / np.sqrt(plays)
-        return result
+        narrow: FloatArray = tail.scale / np.sqrt(plays)
+        return narrow
     if type(tail) is Bounded:
         span = tail.high - tail.low
         scaled = ((means - tail.low) / span).clip(0.0, 1.0)

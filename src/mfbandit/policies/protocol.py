@@ -31,3 +31,17 @@ class Policy(Protocol):
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
         """The arm to use if nothing more could be tried; called only once an active arm has a result."""
         ...
+
+
+@runtime_checkable
+class Remembers(Protocol):
+    """A policy that keeps something it worked out, such as a fitted model; a function of the log all the same.
+
+    After each result ``remember`` is called with what is known now, and with ``stats.memory`` as it returned it last
+    time (None at first). Whoever replays the log gets the same memory. ``choose`` finds it in ``stats.memory``, and has
+    to do without if that is None.
+    """
+
+    def remember(self, stats: Stats, fidelities: Fidelities) -> object:
+        """The memory after the newest result."""
+        ...
