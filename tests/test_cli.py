@@ -31,6 +31,15 @@ capital = 5000
 """
 
 
+def strict(text):
+    """JSON as the standard has it: without NaN and infinities."""
+
+    def refuse(name):
+        raise AssertionError(f"{name} in JSON")
+
+    return json.loads(text, parse_constant=refuse)
+
+
 def call(*words):
     return CliRunner().invoke(app, [str(word) for word in words])
 
@@ -82,15 +91,16 @@ class TestSimulate:
         assert lines[3].startswith("UCB(rho=2.0)")
 
     def test_json_is_what_simulate_gives(self, file):
-        rows = json.loads(call("simulate", file, "--json").stdout)
+        rows = strict(call("simulate", file, "--json").stdout)
         sim = simulate(paper_problem(3), MFUCB(), capital=5000, runs=3, seed=2)
         assert rows[0]["policy"] == "MFUCB(rho=2.0)"
         assert rows[0]["regret"] == sim.regret.mean(axis=0).tolist()
         assert rows[0]["plays"] == sim.plays.sum(axis=1).tolist()
 
     def test_one_run_has_no_interval(self, file):
-        assert " - " in call("simulate", file, "--runs", 1).stdout
-        assert json.loads(call("simulate", file, "--runs", 1, "--json").stdout)[0]["low"] is None
+        lines = call("simulate", file, "--runs", 1).stdout.splitlines()
+        assert [line.split()[2:4] for line in lines[2:]] == [["-", "-"], ["-", "-"]]
+        assert strict(call("simulate", file, "--runs", 1, "--json").stdout)[0]["low"] is None
 
     @pytest.mark.parametrize("suffix", ["png", "svg"])
     def test_plot(self, file, tmp_path, suffix):
@@ -101,21 +111,23 @@ class TestSimulate:
     def test_plots_that_cannot_be(self, file, tmp_path):
         refused(call("simulate", file, "--plot", tmp_path / "regret.doc"), "--plot must end in .png, .svg or .pdf")
         nowhere = tmp_path / "nowhere" / "regret.png"
-        refused(call("simulate", file, "--plot", nowhere), "--plot must be a file that can be written", "No such file")
+        refused(call("simulate", file, "--plot", nowhere), "--plot must be a file that can be written")
+        (tmp_path / "folder.png").mkdir()
+        refused(call("simulate", file, "--plot", tmp_path / "folder.png"), "--plot must be a file that can be written")
 
     @pytest.mark.parametrize(
         ("old", "new", "said"),
         [
-            ("capital = 5000\nruns", "runs", "[simulate] needs the key capital, a number"),
+            ("capital = 5000\nruns", "runs", "[simulate] needs the key capital, a finite number"),
             (
                 "capital = 5000\nruns",
                 "capitol = 5000\nruns",
-                "[simulate] needs the key capital, a number; it has capitol, did you mean capital?",
+                "[simulate] needs the key capital, a finite number; it has capitol, did you mean capital?",
             ),
             ("runs = 3", 'runs = "many"', "[simulate] runs must be a whole number, got 'many'"),
             ("runs = 3", "runs = 0", "problem.toml: [simulate] runs must be at least 1, got 0"),
             ("seed = 2", 'account = "bank"', "account must be one of"),
-            ("paper = 3", "paper = 9", "[problem] number must be 1, 2, 3 or 4, got 9"),
+            ("paper = 3", "paper = 9", "[problem] paper must be 1, 2, 3 or 4, got 9"),
         ],
     )
     def test_wrong_files(self, file, old, new, said):
@@ -124,6 +136,41 @@ class TestSimulate:
 
     def test_a_missing_file(self, tmp_path):
         refused(call("simulate", tmp_path / "no.toml"), "no.toml must be a file that can be read")
+
+    def test_options_are_not_blamed_on_the_file(self, file):
+        assert call("simulate", file, "--runs", 0).stderr == "Error: --runs must be at least 1, got 0\n"
+        assert call("simulate", file, "--workers", 0).stderr == "Error: --workers must be at least 1, got 0\n"
+
+    @pytest.mark.parametrize("number", ["inf", "nan", "1" + 400 * "0", "true"])
+    @pytest.mark.parametrize("command", ["simulate", "theory", "plan"])
+    def test_numbers_that_are_none(self, file, command, number):
+        file.write_text(SMALL.replace("capital = 5000", f"capital = {number}"))
+        refused(call(command, file), f"[{command}] capital must be a finite number, got")
+
+    def test_sizes_that_do_not_go_together(self, file):
+        file.write_text(
+            SMALL.replace("paper = 3", 'means = [[0.1, 0.2]]\nrewards = "gaussian"\nsigma = 1')
+            + "[fidelities]\ncosts = [1]\nscale = 1e-300\n"
+        )
+        assert call("theory", file).exit_code == 2
+
+    def test_one_arm_and_equal_arms(self, file):
+        for means in ("[[0.5]]", "[[0.5, 0.5]]"):
+            file.write_text(
+                SMALL.replace("paper = 3", f'means = {means}\nrewards = "bernoulli"')
+                + "[fidelities]\ncosts = [1]\nrange = [0, 1]\n"
+            )
+            result = call("simulate", file)
+            assert result.exit_code == 0
+            assert "nan" not in result.stdout
+            for command in ("simulate", "theory", "plan"):
+                strict(call(command, file, "--json").stdout)
+
+    def test_long_values_are_cut_and_control_characters_escaped(self, file):
+        file.write_text(SMALL.replace("runs = 3", f"runs = {['x'] * 10_000}"))
+        assert len(call("simulate", file).stderr) < 500
+        file.write_text(SMALL + '[simulate2]\n"\\u001b[31mx" = 1\n')
+        assert "\x1b" not in call("simulate", file).stderr
 
     def test_a_job_that_fails_is_no_wrong_input(self, file, monkeypatch):
         def broken(*_, **__):
@@ -144,7 +191,7 @@ class TestTheory:
         assert "not proved" not in result.stdout
 
     def test_json(self, file):
-        numbers = json.loads(call("theory", file, "--json").stdout)
+        numbers = strict(call("theory", file, "--json").stdout)
         assert numbers["rho"] == 5
         assert len(numbers["classes"]) == 200
         assert numbers["decay"]["right"] == [None]
@@ -163,7 +210,7 @@ class TestPlan:
     def test_of_a_problem(self, file):
         expected = plan(paper_problem(3).fidelities, 5000, means=paper_problem(3).means)
         assert call("plan", file).stdout == f"{expected}\n"
-        assert json.loads(call("plan", file, "--json").stdout)["regret"] == expected.regret
+        assert strict(call("plan", file, "--json").stdout)["regret"] == expected.regret
 
     def test_of_past_results(self, tmp_path):
         file = tmp_path / "ads.toml"
@@ -171,7 +218,7 @@ class TestPlan:
             "[fidelities]\ncosts = [1, 10]\nbiases = [0.2, 0]\nrange = [0, 1]\n"
             "[plan]\ncapital = 10\nprior = [0.1, 0.2, 0.5]\narms = 40\n"
         )
-        numbers = json.loads(call("plan", file, "--json").stdout)
+        numbers = strict(call("plan", file, "--json").stdout)
         assert numbers["arms"] == 40
         assert numbers["resolution"] is None  # ten looks at forty arms
         assert numbers["regret_without"][-1] is None
@@ -190,7 +237,7 @@ class TestProblem:
         assert call("simulate", file, "--runs", 2).exit_code == 0
 
     def test_json(self):
-        assert json.loads(call("problem", 3, "--json").stdout)["fidelities"]["costs"] == [1, 10]
+        assert strict(call("problem", 3, "--json").stdout)["fidelities"]["costs"] == [1, 10]
 
     def test_unknown(self):
         refused(call("problem", "eight"), "name must be 1, 2, 3, 4, misleading or one of", "got 'eight'")
@@ -200,11 +247,11 @@ def test_bench(monkeypatch):
     monkeypatch.setattr("mfbandit.bench.ENGINE_LOOKS", 1.0)
     monkeypatch.setattr("mfbandit.bench.PLAIN_LOOKS", 0.001)
     assert call("bench").stdout.splitlines()[0].startswith("problem   arms  engine, plays/s")
-    assert [row["problem"] for row in json.loads(call("bench", "--json").stdout)] == [1, 2, 3, 4]
+    assert [row["problem"] for row in strict(call("bench", "--json").stdout)] == [1, 2, 3, 4]
 
 
 def test_version_as_json():
-    assert {"mfbandit", "numpy", "python"} <= set(json.loads(call("version", "--json").stdout))
+    assert {"mfbandit", "numpy", "python"} <= set(strict(call("version", "--json").stdout))
 
 
 class TestReproduce:
@@ -216,11 +263,14 @@ class TestReproduce:
 
     def test_json(self, tmp_path):
         result = call("reproduce", "--out", tmp_path, "--runs", 2, "--only", "partition", "--json")
-        assert list(json.loads(result.stdout)["panels"]) == ["partition"]
+        assert list(strict(result.stdout)["panels"]) == ["partition"]
 
     def test_wrong_input(self, tmp_path):
         refused(call("reproduce", "--out", tmp_path, "--only", "figure-9"), "only must be one of partition, means")
         refused(call("reproduce", "--out", tmp_path, "--runs", 1), "runs must be at least 2")
+        refused(call("reproduce", "--out", tmp_path, "--seed", -1), "seed must not be negative, got -1")
+        refused(call("reproduce", "--out", tmp_path, "--workers", 0), "workers must be at least 1, got 0")
+        refused(call("reproduce", "--out", ""), "out must name a folder")
 
     def test_a_folder_that_cannot_be_written_is_told_before_any_work(self, tmp_path):
         (tmp_path / "file").write_text("")
@@ -241,6 +291,7 @@ class TestReproduce:
         assert "Traceback" not in rest
         made = {path.name: path.stat().st_mtime_ns for path in (tmp_path / "panels").iterdir()}
         assert "partition.json" in made
-        again = call("reproduce", "--out", tmp_path, "--runs", 400, "--only", "partition")
-        assert again.exit_code == 0
+        for panel in ("partition", "means"):
+            assert call("reproduce", "--out", tmp_path, "--runs", 400, "--only", panel).exit_code == 0
         assert (tmp_path / "panels" / "partition.json").stat().st_mtime_ns == made["partition.json"]
+        assert {"partition", "means"} <= set(strict((tmp_path / "manifest.json").read_text())["panels"])

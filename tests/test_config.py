@@ -93,7 +93,7 @@ class TestPolicies:
 HAS_COST = "[fidelities] needs the key costs, a list of numbers; it has cost, did you mean costs?"
 WRONG = {
     "not TOML": ("[problem\n", "must be TOML: "),
-    "an unknown table": ("[problems]\npaper = 1\n", "problem.toml: has no key problems; did you mean problem?"),
+    "an unknown table": ("[problems]\npaper = 1\n", "problem.toml: has no table problems; did you mean problem?"),
     "no problem": ("[simulate]\ncapital = 1\n", "the table [problem] is missing; it needs one of the keys paper,"),
     "no fidelities": ('[problem]\nmeans = [[1]]\nrewards = "bernoulli"\n', "the table [fidelities] is missing"),
     "a misspelt key": (
@@ -131,13 +131,20 @@ WRONG = {
     "no sigma": (OWN.replace("sigma = [0.1, 0.2]", ""), "[problem] needs the key sigma, a number or a list of numbers"),
     "negative sigma": (OWN.replace("[0.1, 0.2]", "-1"), "[problem] sigma must be finite and not negative, got -1"),
     "means beyond biases": (OWN.replace("[0.5, 0.4]", "[0.9, 0.4]"), "[problem] means must lie within their biases"),
-    "a paper problem 5": ("[problem]\npaper = 5\n", "[problem] number must be 1, 2, 3 or 4, got 5"),
+    "a paper problem 5": ("[problem]\npaper = 5\n", "[problem] paper must be 1, 2, 3 or 4, got 5"),
     "a paper problem in words": ('[problem]\npaper = "one"\n', "[problem] paper must be a whole number, got 'one'"),
     "a ready problem with fidelities": (
         "[problem]\npaper = 1\n[fidelities]\ncosts = [1]\n",
         "brings its own fidelities",
     ),
-    "an unknown data set": ('[problem]\nlearning_curve = "x"\n', "[problem] name_or_id must be one of"),
+    "an unknown data set": ('[problem]\nlearning_curve = "x"\n', "[problem] learning_curve must be one of"),
+    "too many digits": ("[problem]\npaper = 1" + 5000 * "0", "must be TOML: "),
+    "deep nesting": ("x = " + 5000 * "[" + 5000 * "]", "must be TOML: "),
+    "one misleading arm": (
+        "[problem]\nmisleading = 1\n",
+        "[problem] misleading must be a number of arms from 2 to 10,000,000, got 1",
+    ),
+    "a negative seed": ("[problem]\npaper = 1\nseed = -1\n", "[problem] seed must not be negative, got -1"),
     "a table that is none": ("problem = 3\n", "problem must be a table, [problem], got 3"),
 }
 
@@ -152,11 +159,14 @@ def test_wrong_problems(config, text, said):
 @pytest.mark.parametrize(
     ("text", "said"),
     [
-        ('[[policies]]\nname = "UBC"\n', "[[policies]] name must be one of MFAda, MFBayes, MFUCB, UCB, got 'UBC'"),
-        ("[[policies]]\nrho = 2\n", "[[policies]] needs the key name, text in quotes"),
-        ('[[policies]]\nname = "UCB"\nrho = "two"\n', "[[policies]] rho must be a number, got 'two'"),
-        ('[[policies]]\nname = "UCB"\nrho = -2\n', "[[policies]] rho must be positive and finite, got -2"),
-        ('[[policies]]\nname = "UCB"\nroh = 2\n', "[[policies]] has no key roh; did you mean rho?"),
+        (
+            '[[policies]]\nname = "UBC"\n',
+            "[[policies]] number 1 name must be one of MFAda, MFBayes, MFUCB, UCB, got 'UBC'",
+        ),
+        ("[[policies]]\nrho = 2\n", "[[policies]] number 1 needs the key name, text in quotes"),
+        ('[[policies]]\nname = "UCB"\nrho = "two"\n', "[[policies]] number 1 rho must be a finite number, got 'two'"),
+        ('[[policies]]\nname = "UCB"\nrho = -2\n', "[[policies]] number 1 rho must be positive and finite, got -2"),
+        ('[[policies]]\nname = "UCB"\nroh = 2\n', "[[policies]] number 1 has no key roh; did you mean rho?"),
         ("policies = 3\n", "policies must be tables, [[policies]], got 3"),
     ],
 )
@@ -169,6 +179,12 @@ def test_wrong_policies(config, text, said):
 def test_a_file_that_is_not_there(tmp_path):
     with pytest.raises(ValueError, match=r"nothing\.toml must be a file that can be read \(No such file"):
         Config(tmp_path / "nothing.toml")
+
+
+def test_a_byte_order_mark_is_fine(tmp_path):
+    path = tmp_path / "windows.toml"
+    path.write_bytes(b"\xef\xbb\xbf[problem]\npaper = 3\n")
+    assert Config(path).problem().arms == 200
 
 
 def test_a_file_that_is_no_text(tmp_path):

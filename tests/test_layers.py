@@ -42,6 +42,7 @@ LAYERS = [
     "simulation",
     "runs",
     "plotting",
+    "panels",
     "report",
     "reproduce",
     "bench",

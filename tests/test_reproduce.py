@@ -2,12 +2,16 @@
 
 import html.parser
 import json
+from dataclasses import replace
 
+import numpy as np
 import pytest
 
+from mfbandit import Simulation
 from mfbandit import reproduce as module
+from mfbandit.panels import PANELS, Panel, Settings, regret_numbers
 from mfbandit.report import report
-from mfbandit.reproduce import PANELS, Settings, finished, reproduce
+from mfbandit.reproduce import finished, reproduce
 
 
 @pytest.fixture(scope="module")
@@ -59,7 +63,31 @@ def test_measured_plays_keep_to_table_1(manifest):
 def test_learning_curves_have_ratios_at_both_capitals(manifest):
     numbers = manifest["panels"]["learning-curves"]["numbers"]
     assert len(numbers["data_sets"]) == 8
-    assert all(set(row["ratio"]) == {"2.0", "20.0"} for row in numbers["data_sets"])
+    for looks in ("2", "20"):
+        rows = [row["at"][looks] for row in numbers["data_sets"]]
+        for row in rows:
+            assert row["ratio"]["value"] == pytest.approx(row["regret"]["MF-UCB"] / row["regret"]["UCB"])
+            # UCB's capital is a whole number of plays: nothing is left over.
+            assert row["regret_of_plays"]["UCB"] == pytest.approx(row["regret"]["UCB"], rel=1e-6)
+            assert row["regret_of_plays"]["MF-UCB"] < row["regret"]["MF-UCB"]
+        ratios = sorted(row["ratio_of_plays"]["value"] for row in rows)
+        assert numbers["summary"][looks]["median"] == pytest.approx((ratios[3] + ratios[4]) / 2)
+        assert numbers["summary"][looks]["share_better"] == sum(ratio < 1 for ratio in ratios) / 8
+
+
+def test_growth_is_over_the_last_half():
+    """Regret 4, 6, 7, 9 at capitals 1 to 4 in one run, twice that in the other: from 2 on, 3 and 6 are added."""
+    regret = np.array([[4.0, 6.0, 7.0, 9.0], [8.0, 12.0, 14.0, 18.0]])
+    one = np.zeros((1, 1))
+    sim = Simulation(
+        "UCB", "p", "paper", (0,), (), np.zeros(1), np.arange(1.0, 5.0), regret, one, np.ones(2, int), np.ones(2)
+    )
+    half = replace(sim, policy="MFUCB", regret=regret / 2)
+    numbers = regret_numbers({"MF-UCB": half, "UCB": sim})
+    assert numbers["policies"]["UCB"]["growth"] == 4.5
+    assert numbers["growth_ratio"]["value"] == 0.5
+    assert numbers["loses_at"] == []
+    assert regret_numbers({"MF-UCB": sim, "UCB": half})["loses_at"] == [1, 2, 3, 4]
 
 
 def test_pictures_are_there_and_hold_something(made, manifest):
@@ -68,19 +96,19 @@ def test_pictures_are_there_and_hold_something(made, manifest):
     assert all((made / file).stat().st_size > 5000 for file in files)
 
 
-def test_a_second_run_on_other_cores_gives_the_same_manifest(manifest, tmp_path):
-    for name in ("problem-3", "misleading"):
-        reproduce(tmp_path, runs=5, seed=3, quick=True, workers=1, only=name)
+def test_a_second_run_on_other_cores_gives_the_same_manifest_and_pictures(made, manifest, tmp_path):
+    reproduce(tmp_path, runs=5, seed=3, quick=True, workers=1)
     again = json.loads((tmp_path / "manifest.json").read_text())
-    first = {**manifest, "panels": {name: manifest["panels"][name] for name in ("problem-3", "misleading")}}
-    assert timeless(again) == timeless(first)
+    assert timeless(again) == timeless(manifest)
+    for panel in manifest["panels"].values():
+        assert all((tmp_path / file).read_bytes() == (made / file).read_bytes() for file in panel["files"])
 
 
 def test_finished_panels_are_not_made_again(made, monkeypatch):
     def never(_):
         raise AssertionError("made again")
 
-    monkeypatch.setattr(module, "PANELS", {name: module.Panel(1, never) for name in PANELS})
+    monkeypatch.setattr(module, "PANELS", {name: Panel(1, never) for name in PANELS})
     before = (made / "manifest.json").read_text()
     reproduce(made, runs=5, seed=3, quick=True)
     assert (made / "manifest.json").read_text() == before
@@ -92,16 +120,72 @@ def test_other_settings_make_them_again(made):
     assert finished(made, "means", Settings(5, 4, True)) is None
 
 
-def test_damaged_or_missing_panels_are_made_again(tmp_path):
+class TestRecords:
     settings = Settings(2, 0, False)
-    reproduce(tmp_path, runs=2, only="partition")
-    picture = tmp_path / "figure-1-partition.png"
-    picture.unlink()
-    assert finished(tmp_path, "partition", settings) is None
-    reproduce(tmp_path, runs=2, only="partition")
-    assert picture.exists()
-    (tmp_path / "panels" / "partition.json").write_text("{")
-    assert finished(tmp_path, "partition", settings) is None
+
+    @pytest.fixture
+    def folder(self, tmp_path):
+        reproduce(tmp_path, runs=2, only="partition")
+        assert finished(tmp_path, "partition", self.settings) is not None
+        return tmp_path
+
+    @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"")])
+    def test_missing_and_emptied_pictures_are_made_again(self, folder, damage):
+        picture = folder / "figure-1-partition.svg"
+        before = picture.read_bytes()
+        damage(picture)
+        assert finished(folder, "partition", self.settings) is None
+        reproduce(folder, runs=2, only="partition")
+        assert picture.read_bytes() == before
+
+    @pytest.mark.parametrize("text", ["{", "[1]", "null", '"x"', "{}", "\xff"])
+    def test_records_that_are_none(self, folder, text):
+        (folder / "panels" / "partition.json").write_text(text)
+        assert finished(folder, "partition", self.settings) is None
+
+    @pytest.mark.parametrize(
+        ("key", "value"),
+        [("files", None), ("files", ["panels"]), ("numbers", []), ("seconds", "x"), ("settings", {}), ("versions", {})],
+    )
+    def test_records_with_something_wrong(self, folder, key, value):
+        path = folder / "panels" / "partition.json"
+        path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
+        assert finished(folder, "partition", self.settings) is None
+
+    def test_an_interrupted_run_with_other_settings_does_not_pass_for_the_old_one(self, folder, monkeypatch):
+        before = (folder / "figure-1-partition.svg").read_bytes()
+        writes = module._write
+
+        def interrupted(path, data):
+            if path.name == "figure-1-partition.svg":
+                raise KeyboardInterrupt
+            writes(path, data)
+
+        monkeypatch.setattr(module, "_write", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            reproduce(folder, runs=2, seed=7, only="partition")
+        monkeypatch.undo()
+        assert finished(folder, "partition", self.settings) is None
+        reproduce(folder, runs=2, only="partition")
+        assert (folder / "figure-1-partition.svg").read_bytes() == before
+        assert not list(folder.rglob("*.part"))
+
+    def test_a_second_run_at_once_is_kept_out(self, folder):
+        with module.locked(folder), pytest.raises(ValueError, match="another run is writing to"):
+            reproduce(folder, runs=2, only="means")
+
+    def test_panels_of_other_settings_are_named(self, folder, capsys):
+        reproduce(folder, runs=3, only="means")
+        assert "left out of the report" in capsys.readouterr().err
+        assert list(json.loads((folder / "manifest.json").read_text())["panels"]) == ["means"]
+
+    def test_what_is_taken_over_is_said(self, folder, capsys):
+        reproduce(folder, runs=2, only="partition")
+        assert "1 of 1 panels taken over from an earlier run" in capsys.readouterr().err
+
+    def test_new_code_makes_them_again(self, folder, monkeypatch):
+        monkeypatch.setattr(module, "source_digest", lambda: "other")
+        assert finished(folder, "partition", self.settings) is None
 
 
 class Reader(html.parser.HTMLParser):
@@ -146,17 +230,36 @@ class TestPage:
 
     def test_has_the_measured_numbers(self, page, manifest):
         for number in (1, 2, 3, 4):
-            assert f"{manifest['panels'][f'problem-{number}']['numbers']['ratio']['value']:.3f}" in page.text
+            numbers = manifest["panels"][f"problem-{number}"]["numbers"]
+            assert f"{numbers['ratio']['value']:.3f} ({numbers['ratio']['low']:.3f} to" in page.text
+            assert f"{numbers['growth_ratio']['value']:.3f} (" in page.text
+            assert f"{numbers['policies']['UCB']['growth']:,.0f}" in page.text
         assert "mfbandit reproduce --runs 5 --seed 3 --quick" in page.text
 
     def test_says_where_the_claims_do_not_hold(self, manifest):
         changed = json.loads(json.dumps(manifest))
         numbers = changed["panels"]["problem-2"]["numbers"]
-        numbers["loses_at"], numbers["growth_ratio"] = [100.0, 900.0], 1.25
+        numbers["loses_at"], numbers["growth_ratio"]["value"] = [100.0, 900.0], 1.25
         blank = {f"{file}": b"" for panel in changed["panels"].values() for file in panel["files"]}
         text = report(changed, blank)
         assert "is <b>not</b> below UCB&rsquo;s at 2 of 80 capitals, from 100 to 900" in text
         assert "grows <b>faster</b> than UCB&rsquo;s, by a factor of 1.25" in text
+
+    def test_words_follow_the_numbers(self, manifest):
+        blank = {f"{file}": b"" for panel in manifest["panels"].values() for file in panel["files"]}
+        assert "Where MF-UCB loses" in report(manifest, blank)
+        changed = json.loads(json.dumps(manifest))
+        changed["panels"]["misleading"]["numbers"]["ratio"]["value"] = 0.9
+        plays = changed["panels"]["problem-1"]["numbers"]["plays"]
+        for more, said in ((True, "as claimed"), (False, "<b>not</b> as claimed")):
+            plays["MF-UCB"]["best_twentieth"] = plays["UCB"]["best_twentieth"] + (1 if more else -1)
+            text = report(changed, blank)
+            assert f": {said}." in text
+        assert "Where MF-UCB loses" not in text
+        numbers = changed["panels"]["table-1"]["numbers"]
+        assert f"{numbers['measured'][0][1]:,.0f} of {numbers['bounds'][0][1]:,.0f}" in text
+        median = manifest["panels"]["learning-curves"]["numbers"]["summary"]["20"]["median"]
+        assert f"median ratio is {median:.2f}" in text
 
     def test_of_nothing(self):
         empty = {"settings": {"runs": 2, "seed": 0, "quick": False}, "versions": {}, "seconds": 0, "panels": {}}

@@ -1,5 +1,17 @@
-"""``python -m mfbandit``: the command line."""
+"""The command ``mfbandit``, and ``python -m mfbandit``."""
 
-from mfbandit.cli import app
+import sys
 
-app(prog_name="mfbandit")
+
+def main() -> None:
+    """Run the command line; Ctrl-C while it is still loading ends it without a word."""
+    try:
+        from mfbandit.cli import app  # noqa: PLC0415 - loading takes a moment, too
+
+        app(prog_name="mfbandit")
+    except KeyboardInterrupt:
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -2,6 +2,8 @@
 
 import functools
 import json
+import math
+import os
 import sys
 from collections.abc import Callable
 from pathlib import Path
@@ -21,6 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
+PANEL_NAMES = "partition, means, problem-1 to problem-4, table-1, misleading or learning-curves"
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]
@@ -37,6 +40,10 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             command(*args, **options)
         except ValueError as error:
             _stop(str(error), WRONG_INPUT)
+        except ArithmeticError as error:
+            _stop(f"numbers of such sizes do not go together ({error})", WRONG_INPUT)
+        except MemoryError:
+            _stop("there is not enough memory for this", FAILED)
         except (OSError, RuntimeError, ImportError) as error:
             _stop(str(error), FAILED)
         except KeyboardInterrupt:
@@ -46,17 +53,20 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
 
 
 def _stop(message: str, code: int) -> None:
-    typer.echo(f"Error: {message}", err=True)
+    typer.echo(f"Error: {' '.join(message.split())}", err=True)
     raise typer.Exit(code)
 
 
 @app.command(epilog="Example: mfbandit reproduce --out results --quick")
 @guarded
 def reproduce(
-    out: Annotated[Path, typer.Option(help="Folder for figures, manifest.json and report.html.")] = Path("results"),
+    out: Annotated[str, typer.Option(help="Folder for figures, manifest.json and report.html.")] = "results",
     runs: Annotated[Optional[int], typer.Option(help="Runs of each policy; 100 by default, 10 with --quick.")] = None,  # noqa: UP045
     seed: Annotated[int, typer.Option(help="For the problems and all chance.")] = 0,
-    only: Annotated[Optional[str], typer.Option(metavar="PANEL", help="One panel alone, such as problem-1.")] = None,  # noqa: UP045
+    only: Annotated[
+        str | None,
+        typer.Option(metavar="PANEL", help=f"One panel alone: {PANEL_NAMES}."),
+    ] = None,
     workers: Workers = None,
     quick: Annotated[bool, typer.Option("--quick", help="Ten runs, and every eighth data set.")] = False,
     as_json: Json = False,
@@ -85,12 +95,13 @@ def simulate(
     workers: Workers = None,
     as_json: Json = False,
 ) -> None:
-    """Compare policies on a problem.
+    """Compare policies on a problem, each with the last one.
 
     The table [simulate] has capital, and runs (20), seed (0), grid (100) and account ("paper") if you like.
     """
     from mfbandit.config import NUMBER, NUMBERS, TEXT, WHOLE, Config, Kind, at  # noqa: PLC0415
     from mfbandit.runs import simulate as job  # noqa: PLC0415
+    from mfbandit.tables import strict_json  # noqa: PLC0415
 
     config = Config(file)
     table = config.table("simulate")
@@ -100,7 +111,8 @@ def simulate(
     )
     table.close()
     if runs is not None:
-        options["runs"] = runs
+        options["runs"] = _at_least_one("--runs", runs)
+    _at_least_one("--workers", workers)
     problem, policies = config.problem(), config.policies()
     if plot is not None:
         _check_picture(plot)
@@ -108,16 +120,20 @@ def simulate(
         sims = [job(problem, policy, workers=workers, **options) for policy in policies]
     if plot is not None:
         _draw(sims, plot)
-    typer.echo(json.dumps(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims))
+    typer.echo(strict_json(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims))
+
+
+def _at_least_one(option: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise ValueError(f"{option} must be at least 1, got {value}")
+    return value
 
 
 def _check_picture(path: Path) -> None:
-    if path.suffix not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot must end in .png, .svg or .pdf, got {path}")
-    try:
-        path.touch()
-    except OSError as error:
-        raise ValueError(f"--plot must be a file that can be written, got {path} ({error.strerror})") from None
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"--plot must be a file that can be written, got {path}")
 
 
 def _draw(sims: "list[Simulation]", path: Path) -> None:
@@ -127,11 +143,16 @@ def _draw(sims: "list[Simulation]", path: Path) -> None:
 
     figure = Figure(figsize=(5.6, 3.8), layout="constrained")
     plotting.plot_regret(sims, ax=figure.subplots())
-    figure.savefig(path, dpi=150)
+    part = path.with_name(f".{path.name}.part")
+    try:
+        figure.savefig(part, dpi=150, format=path.suffix[1:].lower())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
 
 
 def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
-    rows = []
+    rows: list[dict[str, Any]] = []
     for sim in sims:
         summary = sim.summary() if len(sim.regret) > 1 else None
         rows.append(
@@ -160,12 +181,13 @@ def _simulated_text(problem: Any, sims: "list[Simulation]") -> str:  # noqa: ANN
         if runs > 1:
             summary, against = sim.summary(), compare(sim, sims[-1])
             interval = f"{readable(summary.low[-1])} to {readable(summary.high[-1])}"
-            if sim is not sims[-1]:
+            if sim is not sims[-1] and math.isfinite(against.ratio[-1]):
                 ratio = f"{against.ratio[-1]:.3f} ({against.ratio_low[-1]:.3f} to {against.ratio_high[-1]:.3f})"
         plays = " / ".join(f"{n:,.0f}" for n in sim.plays.sum(axis=1))
         rows.append((sim.policy, readable(sim.regret[:, -1].mean()), interval, ratio, plays))
     costs = ", ".join(f"{cost:g}" for cost in problem.fidelities.costs)
-    title = f"{problem.arms:,} arms, costs {costs}; capital {sims[0].capital[-1]:,.10g}, {runs:,} run{'s' * (runs > 1)}"
+    arms = f"{problem.arms:,} arm{'s' * (problem.arms > 1)}"
+    title = f"{arms}, costs {costs}; capital {sims[0].capital[-1]:,.10g}, {runs:,} run{'s' * (runs > 1)}"
     return "\n".join([title, *columns(rows)])
 
 
@@ -180,6 +202,7 @@ def theory(file: File, as_json: Json = False) -> None:
     """
     from mfbandit.config import NUMBER, Config, at  # noqa: PLC0415
     from mfbandit.proved import proved  # noqa: PLC0415
+    from mfbandit.tables import strict_json  # noqa: PLC0415
 
     config = Config(file)
     table = config.table("theory")
@@ -188,7 +211,7 @@ def theory(file: File, as_json: Json = False) -> None:
     problem = config.problem()
     with at(table.where):
         result = proved(problem, capital, rho)
-    typer.echo(json.dumps(result.numbers, indent=1) if as_json else str(result))
+    typer.echo(strict_json(result.numbers, indent=1) if as_json else str(result))
 
 
 @app.command(epilog="Example: mfbandit plan campaign.toml")
@@ -202,6 +225,7 @@ def plan(file: File, as_json: Json = False) -> None:
     """
     from mfbandit.config import NUMBER, NUMBERS_OR_ROWS, WHOLE, Config, at  # noqa: PLC0415
     from mfbandit.planning import plan as job  # noqa: PLC0415
+    from mfbandit.tables import strict_json  # noqa: PLC0415
 
     config = Config(file)
     table = config.table("plan")
@@ -217,12 +241,10 @@ def plan(file: File, as_json: Json = False) -> None:
         fidelities = config.fidelities()
     with at(table.where):
         result = job(fidelities, capital, **options)
-    typer.echo(json.dumps(_plan_numbers(result), indent=1) if as_json else str(result))
+    typer.echo(strict_json(_plan_numbers(result), indent=1) if as_json else str(result))
 
 
 def _plan_numbers(result: Any) -> dict[str, Any]:  # noqa: ANN401 - a Plan
-    without = [None if lost != lost else lost for lost in result.without.tolist()]  # noqa: PLR0124 - NaN
-    resolution = None if result.resolution == float("inf") else result.resolution
     return {
         "capital": result.capital,
         "arms": result.arms,
@@ -232,8 +254,8 @@ def _plan_numbers(result: Any) -> dict[str, Any]:  # noqa: ANN401 - a Plan
         "spending": result.spending.tolist(),
         "settles": result.settles.tolist(),
         "regret": result.regret,
-        "regret_without": without,
-        "resolution": resolution,
+        "regret_without": result.without.tolist(),
+        "resolution": result.resolution,
         "verdicts": list(result.verdicts),
     }
 
@@ -244,7 +266,7 @@ def problem(
     name: Annotated[
         str, typer.Argument(help="1, 2, 3 or 4 (the paper's), misleading, or a data set of learning curves.")
     ],
-    seed: Annotated[int, typer.Option(help="For means that are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For means that are drawn.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Print a ready problem as a TOML file.

@@ -39,6 +39,10 @@ from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay, Rewards
 from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
 
+LARGEST = 1e150  # numbers beyond could not be squared
+MOST_ARMS = 10_000_000
+QUOTES = "'\""
+SHOWN = 80  # characters of a wrong value
 TABLES = ("problem", "fidelities", "policies", "simulate", "theory", "plan")
 
 
@@ -51,14 +55,14 @@ class Kind:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool)
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
 
 
 def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(fits(item) for item in value)
 
 
-NUMBER = Kind("a number", _is_number)
+NUMBER = Kind("a finite number", _is_number)
 WHOLE = Kind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
 TEXT = Kind("text in quotes", lambda value: isinstance(value, str))
 FLAG = Kind("true or false", lambda value: isinstance(value, bool))
@@ -73,8 +77,8 @@ TEXT_OR_WHOLE = Kind("text in quotes or a whole number", lambda value: TEXT.fits
 class Table:
     """One table of a file, read key by key; what is left over at the end is an error."""
 
-    def __init__(self, where: str, values: dict[str, Any]) -> None:
-        self.where, self._values, self._known = where, values, list[str]()
+    def __init__(self, where: str, values: dict[str, Any], what: str = "key") -> None:
+        self.where, self._values, self._what, self._known = where, values, what, list[str]()
 
     def __contains__(self, key: str) -> bool:
         return key in self._values
@@ -92,7 +96,7 @@ class Table:
         self._known.append(key)
         value = self._values.get(key, default)
         if key in self._values and not kind.fits(value):
-            raise ValueError(f"{self.where} {key} must be {kind.words}, got {value!r}")
+            raise ValueError(f"{self.where} {key} must be {kind.words}, got {_shown(value)}")
         return value
 
     def chosen(self, keys: dict[str, Kind]) -> dict[str, Any]:
@@ -106,7 +110,7 @@ class Table:
             if key not in self._known:
                 near = difflib.get_close_matches(key, self._known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(self._known)}"
-                raise ValueError(f"{self.where} has no key {key}; {hint}")
+                raise ValueError(f"{self.where} has no {self._what} {_shown(key).strip(QUOTES)}; {hint}")
 
 
 class Config:
@@ -124,7 +128,7 @@ class Config:
     def __init__(self, path: str | Path) -> None:
         self._path = Path(path)
         self._tables = _read(self._path)
-        unknown = Table(f"{path}:", self._tables)
+        unknown = Table(f"{path}:", self._tables, what="table")
         unknown.chosen({name: Kind("a table", lambda _: True) for name in TABLES})
         unknown.close()
 
@@ -132,7 +136,7 @@ class Config:
         """A table of the file, empty if it is not there."""
         values = self._tables.get(name, {})
         if not isinstance(values, dict):
-            raise ValueError(f"{self._path}: {name} must be a table, [{name}], got {values!r}")
+            raise ValueError(f"{self._path}: {name} must be a table, [{name}], got {_shown(values)}")
         return Table(f"{self._path}: [{name}]", values)
 
     def has(self, name: str) -> bool:
@@ -141,7 +145,7 @@ class Config:
 
     def fidelities(self) -> Fidelities:
         """[fidelities]: costs, and biases, scale or range, and names where known."""
-        if "fidelities" not in self._tables:
+        if not self.has("fidelities"):
             raise ValueError(f"{self._path}: the table [fidelities] is missing; it needs at least the key costs")
         table = self.table("fidelities")
         costs = table.need("costs", NUMBERS)
@@ -153,7 +157,7 @@ class Config:
 
     def problem(self) -> Problem:
         """[problem]: a ready one by name, or means and rewards of one's own with [fidelities]."""
-        if "problem" not in self._tables:
+        if not self.has("problem"):
             raise ValueError(
                 f"{self._path}: the table [problem] is missing; it needs one of the keys {', '.join(_READY)} or means"
             )
@@ -169,7 +173,7 @@ class Config:
             return Problem(means, fidelities, rewards, misspecified=misspecified)
 
     def _ready(self, table: Table, key: str, make: Callable[[Table], Problem]) -> Problem:
-        if "fidelities" in self._tables:
+        if self.has("fidelities"):
             raise ValueError(f"{table.where} {key} brings its own fidelities: leave out the table [fidelities]")
         with at(table.where):
             problem = make(table)
@@ -180,8 +184,9 @@ class Config:
         """[[policies]]: each with a name and its parameters; MF-UCB and UCB where there are none."""
         given = self._tables.get("policies", [])
         if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-            raise ValueError(f"{self._path}: policies must be tables, [[policies]], got {given!r}")
-        return [self._policy(Table(f"{self._path}: [[policies]]", one)) for one in given] or [MFUCB(), UCB()]
+            raise ValueError(f"{self._path}: policies must be tables, [[policies]], got {_shown(given)}")
+        tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
+        return [self._policy(table) for table in tables] or [MFUCB(), UCB()]
 
     def _policy(self, table: Table) -> Policy:
         kinds = {kind.__name__: kind for kind in POLICIES}
@@ -199,10 +204,10 @@ _KINDS: dict[Any, Kind] = {float: NUMBER, int: WHOLE, bool: FLAG}
 
 def _read(path: Path) -> dict[str, Any]:
     try:
-        return tomllib.loads(path.read_text(encoding="utf-8"))
+        return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
         raise ValueError(f"{path} must be a file that can be read ({error.strerror})") from None
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except (ValueError, RecursionError) as error:
         raise ValueError(f"{path} must be TOML: {error}") from None
 
 
@@ -216,14 +221,37 @@ def at(where: str) -> Iterator[None]:
         raise ValueError(text if text.startswith(where) else f"{where} {text}") from None
 
 
+def _shown(value: object) -> str:
+    """The value as one would write it, control characters escaped, and cut off where it is long."""
+    text = repr(value)
+    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+
+
 def _paper(table: Table) -> Problem:
-    return paper_problem(table.need("paper", WHOLE), table.get("seed", WHOLE, default=0))
+    number, seed = table.need("paper", WHOLE), table.get("seed", WHOLE, default=0)
+    if number not in (1, 2, 3, 4):
+        raise ValueError(f"paper must be 1, 2, 3 or 4, got {_shown(number)}")
+    return paper_problem(number, seed)
+
+
+def _misleading(table: Table) -> Problem:
+    arms = table.need("misleading", WHOLE)
+    if not 2 <= arms <= MOST_ARMS:  # noqa: PLR2004 - one arm cannot be ranked wrongly
+        raise ValueError(f"misleading must be a number of arms from 2 to {MOST_ARMS:,}, got {_shown(arms)}")
+    return misleading_problem(arms)
+
+
+def _learning_curve(table: Table) -> Problem:
+    name = table.need("learning_curve", TEXT_OR_WHOLE)
+    if name not in learning_curve_names() and name not in learning_curve_names().values():
+        raise ValueError(f"learning_curve must be one of {', '.join(learning_curve_names())}, got {_shown(name)}")
+    return learning_curve_problem(name)
 
 
 _READY: dict[str, Callable[[Table], Problem]] = {
     "paper": _paper,
-    "misleading": lambda table: misleading_problem(table.need("misleading", WHOLE)),
-    "learning_curve": lambda table: learning_curve_problem(table.need("learning_curve", TEXT_OR_WHOLE)),
+    "misleading": _misleading,
+    "learning_curve": _learning_curve,
 }
 
 
@@ -234,7 +262,7 @@ def _rewards(table: Table) -> Rewards:
     if name == "gaussian":
         with at(table.where):
             return Gaussian(table.need("sigma", NUMBER_OR_NUMBERS))
-    raise ValueError(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {name!r}")
+    raise ValueError(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {_shown(name)}")
 
 
 def _noise(scale: float | list[float] | None, span: list[float] | None) -> Any:  # noqa: ANN401 - what Fidelities takes

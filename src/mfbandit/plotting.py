@@ -10,7 +10,7 @@ from typing import TypeAlias
 import matplotlib.pyplot as plt
 import numpy as np
 from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, MaxNLocator
+from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
 from mfbandit.arrays import FloatArray, IntArray
@@ -182,7 +182,7 @@ def plot_regret(
         ax.set_ylim(bottom=min(0.0, *(float(sim.regret.mean(axis=0).min()) for _, sim in named)))
         for axis in (ax.xaxis, ax.yaxis):
             axis.set_major_formatter(FuncFormatter(_short))
-    ax.set_xlabel(r"capital $\Lambda$")
+    ax.set_xlabel(r"capital $\Lambda$  (units of cost)")
     ax.set_ylabel(r"regret $R(\Lambda)$  (capital × reward)")
     if bounds:  # curves all over the axes: the legend goes above them
         ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
@@ -210,6 +210,9 @@ def plot_ratios(ratios: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes
         ax.plot(ordered, share, "os^D"[i % 4], ms=4, color=COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]], label=label)
     ax.axvline(1, color="k", lw=1)
     ax.set_xscale("log")
+    ax.xaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    ax.xaxis.set_major_formatter(FuncFormatter(_short))
+    ax.xaxis.set_minor_locator(NullLocator())
     ax.set_ylim(0, 102)
     ax.set_xlabel("ratio of regrets (left of 1: less)")
     ax.set_ylabel("problems with at most this ratio (%)")
@@ -229,7 +232,7 @@ def _tidy(ax: Axes, grid: str = "both") -> Axes:
 
 
 def _legend(ax: Axes, markerscale: float = 1.5) -> None:
-    ax.legend(frameon=False, fontsize=9, markerscale=markerscale)
+    ax.legend(framealpha=0.85, edgecolor="none", fontsize=9, markerscale=markerscale)
 
 
 def _some(arms: IntArray) -> IntArray:

@@ -38,6 +38,8 @@ def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Proble
     >>> problem.means.shape, problem.fidelities.costs
     ((3, 500), (1.0, 10.0, 1000.0))
     """
+    if isinstance(seed, int) and seed < 0:
+        raise ValueError(f"seed must not be negative, got {seed}")
     rng = np.random.default_rng(seed)
     if number == 1:
         grid = np.linspace(0, 1, 502)[1:-1]

@@ -29,13 +29,18 @@ def bar(description: str, total: float, *, shown: bool | None = None) -> Iterato
     with Progress(*columns, console=Console(stderr=True)) as live:
         task = live.add_task(description, total=total)
         yield lambda amount: live.update(task, advance=amount)
+        live.update(task, completed=total)
 
 
-def line(text: str) -> None:
-    """A line on standard error where no bar is shown: for logs and pipes.
+def note(text: str, *, on_terminal: bool = True) -> None:
+    """A line on standard error.
 
-    >>> line("three of nine")  # to standard error
+    Args:
+        text: the line.
+        on_terminal: False for what a bar shows anyway, and only logs and pipes need.
+
+    >>> note("three of nine")  # to standard error
     """
-    if not sys.stderr.isatty():
+    if on_terminal or not sys.stderr.isatty():
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()

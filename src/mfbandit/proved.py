@@ -1,6 +1,5 @@
 """All that the theory says about one problem, as one text and one set of numbers."""
 
-import math
 from dataclasses import dataclass
 from typing import Any
 
@@ -32,7 +31,7 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
 
     >>> from mfbandit.problems import paper_problem
     >>> print(proved(paper_problem(3), capital=80_000).text.splitlines()[-1])
-      no strategy stays below 2,750 log n in the limit: 24,717 here
+      no strategy stays below 2,750 log n as the capital grows without end
     """
     parts, decay = theory.partition(problem), theory.decay_condition(problem.fidelities)
     plays = theory.expected_plays(problem, max(1, int(capital / problem.fidelities.costs[0])), rho, unproven=True)
@@ -42,7 +41,7 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
     lower = theory.lower_bound(problem, form="divergence", unproven=True)
     most, most_large, most_ucb = (float(bound.total) for bound in (every, large, ucb))
     trivial = capital * float(problem.gaps.max()) + problem.fidelities.costs[-1] * max(problem.best_mean, 0.0)
-    limit = float(lower.at(capital))
+    says_nothing = [f"  (more than any policy can lose, {readable(trivial)}: it says nothing here)"] * (most >= trivial)
     lines = [
         str(parts),
         "",
@@ -51,9 +50,9 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
         "",
         f"regret of MF-UCB at capital {capital:,.10g}, rho = {rho:g}:",
         f"  at most {readable(most)} (Lemma 10, at every capital); UCB's at most {readable(most_ucb)}",
+        *says_nothing,
         f"  at most {readable(most_large)} beyond some enormous capital",
-        *([f"  which is more than any policy can lose, {readable(trivial)}"] if most >= trivial else []),
-        f"  no strategy stays below {readable(lower.proven)} log n in the limit: {readable(limit)} here",
+        f"  no strategy stays below {readable(lower.proven)} log n as the capital grows without end",
     ]
     notes = _notes(every.caveats, lower.caveats)
     numbers = {
@@ -61,13 +60,14 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
         "rho": rho,
         "classes": parts.classes.tolist(),
         "first": parts.first.tolist(),
-        "decay": {"left": decay.left.tolist(), "right": [_finite(side) for side in decay.right.tolist()]},
-        "plays": [[_finite(value) for value in row] for row in plays.table.tolist()],
+        "decay": {"left": decay.left.tolist(), "right": decay.right.tolist()},
+        "plays": plays.table.tolist(),
         "regret": {
-            "every_capital": _finite(most),
-            "large_capital": _finite(most_large),
-            "ucb": _finite(most_ucb),
-            "lower_per_log_n": _finite(lower.proven),
+            "every_capital": most,
+            "large_capital": most_large,
+            "ucb": most_ucb,
+            "trivial": trivial,
+            "lower_per_log_n": lower.proven,
         },
         "not_proved": notes,
     }
@@ -77,8 +77,3 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
 def _notes(*caveats: tuple[str, ...]) -> list[str]:
     broken = dict.fromkeys(text for each in caveats for text in each)
     return list(broken)
-
-
-def _finite(value: float) -> float | None:
-    """JSON has neither NaN nor infinities."""
-    return value if math.isfinite(value) else None

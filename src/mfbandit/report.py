@@ -1,4 +1,4 @@
-"""One self-contained HTML page from the manifest of a reproduction: it tells the story and computes nothing."""
+"""One self-contained HTML page from the manifest of a reproduction: it tells the story and measures nothing."""
 
 import base64
 from collections.abc import Callable, Iterable, Mapping
@@ -21,8 +21,7 @@ p, li { max-width: 46rem; }
 figure { margin: 1rem 0; }
 figure img { width: 100%; max-width: 36rem; height: auto; display: block; }
 sub, sup { line-height: 0; font-size: .72em; }
-figcaption { color: #555; font-size: .9rem; }
-.wide { overflow-x: auto; }
+.wide { overflow-x: auto; border-right: 1px solid #eee; }
 table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size: .93rem; margin: .6rem 0; }
 th, td { padding: .25rem .55rem; text-align: right; border-bottom: 1px solid #e5e5e5; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
@@ -38,7 +37,7 @@ def report(manifest: Mapping[str, Any], pictures: Mapping[str, bytes]) -> str:
 
     Args:
         manifest: what ``reproduce`` measured.
-        pictures: the content of the SVG and PNG files that it names.
+        pictures: the content of the SVG files that it names.
 
     >>> page = report({"settings": {"runs": 2, "seed": 0, "quick": True}, "versions": {}, "seconds": 0, "panels": {}}, {})
     >>> page.startswith("<!doctype html>")
@@ -66,11 +65,10 @@ class Page:
         """The numbers of the paper's problems, those that were run."""
         return {n: self.panels[f"problem-{n}"] for n in (1, 2, 3, 4) if f"problem-{n}" in self.panels}
 
-    def figure(self, stem: str, alt: str, caption: str = "") -> str:
+    def figure(self, stem: str, alt: str) -> str:
         """A picture inside the page."""
         data = base64.b64encode(self._pictures[f"{stem}.svg"]).decode()
-        below = f"<figcaption>{caption}</figcaption>" if caption else ""
-        return f'<figure><img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}">{below}</figure>'
+        return f'<figure><img alt="{escape(alt)}" src="data:image/svg+xml;base64,{data}"></figure>'
 
 
 def _sections(page: Page) -> list[str]:
@@ -102,8 +100,13 @@ something: once the width at fidelity <i>m</i> is below &gamma;<sub>m</sub>, tha
 
 def _opening(page: Page) -> str:
     ratios = [f"{p['ratio']['value']:.2f}" for p in page.problems.values()]
+    which = (
+        f"the paper&rsquo;s {_count(len(ratios), 'problem')}"
+        if len(ratios) > 1
+        else "one of the paper&rsquo;s problems"
+    )
     lead = (
-        f"On the paper&rsquo;s {_count(len(ratios), 'problem')}, MF-UCB has {_listed(ratios)} of UCB&rsquo;s regret."
+        f"On {which}, MF-UCB has {_listed(ratios)} of UCB&rsquo;s regret."
         if ratios
         else "Parts of the paper, measured anew."
     )
@@ -111,7 +114,7 @@ def _opening(page: Page) -> str:
     return (
         "<h1>The Multi-fidelity Multi-armed Bandit, measured anew</h1>"
         '<p class="note">Kandasamy, Dasarathy, Schneider, P&oacute;czos, NIPS 2016; simulations by mfbandit, '
-        f"{runs} runs of each policy on each problem, 95 % intervals throughout.</p>"
+        f"{runs} runs of each policy on each problem; intervals are of 95 %, over runs.</p>"
         f'<p class="lead">{lead}</p>'
     )
 
@@ -131,7 +134,7 @@ def _partition(page: Page) -> str:
 def _means(page: Page) -> str:
     return (
         "<h2>Figure 3: the problems</h2><p>Every arm&rsquo;s mean at every fidelity. The black line is the truth; low fidelities scatter around it within "
-        "&plusmn;&zeta;<sub>m</sub>. On the Gaussian problems the best arm&rsquo;s low means were moved below another arm&rsquo;s, as in the paper.</p>"
+        "&plusmn;&zeta;<sub>m</sub>. On the Gaussian problems the best arm&rsquo;s low means were moved down, below another arm&rsquo;s where &zeta;<sub>m</sub> allows it, as in the paper.</p>"
         + _grid(
             page.figure(f"figure-3-means-{n}", f"Means of the arms of problem {n} at every fidelity")
             for n in (1, 2, 3, 4)
@@ -141,7 +144,8 @@ def _means(page: Page) -> str:
 
 def _experiments(page: Page) -> str:
     rows = [_experiment_row(number, p) for number, p in page.problems.items()]
-    head = ["problem", "capital", "UCB", "MF-UCB", "ratio (95 % interval)", "of growths"]
+    head = ["problem", "capital", "regret of UCB", "regret of MF-UCB", "ratio"]
+    growths = [_growth_row(number, p) for number, p in page.problems.items()]
     figures = (
         page.figure(f"figure-2-regret-{n}", f"Regret of UCB and MF-UCB against capital on problem {n}")
         for n in page.problems
@@ -149,34 +153,30 @@ def _experiments(page: Page) -> str:
     return (
         "<h2>Figure 2: regret against capital</h2>"
         "<p><b>The paper claims</b> that MF-UCB outperforms UCB on all these problems, and that its regret grows more slowly.</p>"
-        f"<p><b>Measured</b>, at {_looks(page)} full looks at every arm (growth is regret added over the last half of the capital):</p>"
+        f"<p><b>Measured</b> at {next(iter(page.problems.values()))['looks']} full looks at every arm; regret is in units of capital times reward:</p>"
         + _table(head, rows)
+        + "<p>Regret that was added over the last half of the capital:</p>"
+        + _table(["problem", "added by UCB", "added by MF-UCB", "ratio"], growths)
         + _verdicts(page)
         + _grid(figures)
     )
 
 
 def _experiment_row(number: int, p: Numbers) -> list[str]:
-    ours, ucb = p["policies"]["MF-UCB"], p["policies"]["UCB"]
-    ratio = p["ratio"]
-    return [
-        f"{number}: {p['rewards']}, {p['arms']:,} arms",
-        f"{ucb['capital'][-1]:,.0f}",
-        _regret(ucb),
-        _regret(ours),
-        f"{ratio['value']:.3f} ({ratio['low']:.3f} to {ratio['high']:.3f})",
-        f"{p['growth_ratio']:.2f}",
+    regrets = [
+        f"{p['policies'][name]['mean'][-1]:,.0f} &plusmn; {p['policies'][name]['half_width']:,.0f}"
+        for name in ("UCB", "MF-UCB")
     ]
+    return [f"{number}: {p['rewards']}, {p['arms']:,} arms", f"{p['capital']:,.0f}", *regrets, _ratio(p["ratio"])]
 
 
-def _regret(curve: Numbers) -> str:
-    half = (curve["high"][-1] - curve["low"][-1]) / 2
-    return f"{curve['mean'][-1]:,.0f} &plusmn; {half:,.0f}"
+def _growth_row(number: int, p: Numbers) -> list[str]:
+    growths = [f"{p['policies'][name]['growth']:,.0f}" for name in ("UCB", "MF-UCB")]
+    return [str(number), *growths, _ratio(p["growth_ratio"])]
 
 
-def _looks(page: Page) -> str:
-    p = next(iter(page.problems.values()))
-    return f"{p['policies']['UCB']['capital'][-1] / p['arms'] / p['costs'][-1]:g}"
+def _ratio(interval: Numbers) -> str:
+    return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
 
 
 def _verdicts(page: Page) -> str:
@@ -189,13 +189,13 @@ def _verdicts(page: Page) -> str:
                 f"Problem {number}: MF-UCB&rsquo;s regret is <b>not</b> below UCB&rsquo;s at {len(p['loses_at'])} of {len(capital)} capitals, from "
                 f"{p['loses_at'][0]:,.0f} to {p['loses_at'][-1]:,.0f}."
             )
-        if p["growth_ratio"] >= 1:
+        if p["growth_ratio"]["value"] >= 1:
             says.append(
                 f"Problem {number}: over the last half of this capital MF-UCB&rsquo;s regret grows <b>faster</b> than UCB&rsquo;s, by a factor of "
-                f"{p['growth_ratio']:.2f}: it is still climbing its ladder of fidelities while UCB has begun to settle."
+                f"{p['growth_ratio']['value']:.2f}."
             )
     if not says:
-        return "<p>Both claims hold on every problem, at every capital measured.</p>"
+        return "<p>MF-UCB&rsquo;s mean regret is below UCB&rsquo;s at every capital measured, and it grew less over the last half.</p>"
     return (
         '<div class="miss"><p>Where the claims do not hold:</p><ul>'
         + "".join(f"<li>{s}</li>" for s in says)
@@ -246,10 +246,10 @@ def _misleading(page: Page) -> str:
     ratio = p["ratio"]
     lost = ratio["value"] > 1
     return (
-        "<h2>Where MF-UCB loses</h2>"
+        f"<h2>{'Where MF-UCB loses' if lost else 'A misleading problem'}</h2>"
         f"<p>Nothing promises that low fidelities help. On these {p['arms']} arms every low fidelity ranks them in exactly the wrong order, within its bound "
-        f"&zeta;<sub>m</sub>. MF-UCB has to look, and gains nothing: its regret is {ratio['value']:.2f} times UCB&rsquo;s "
-        f"({ratio['low']:.2f} to {ratio['high']:.2f}){'' if lost else ', which is less than UCB at this capital'}.</p>"
+        f"&zeta;<sub>m</sub>, and MF-UCB has to look. At {p['looks']} full looks at every arm, a capital of {p['capital']:,.0f}, its regret is "
+        f"{ratio['value']:.2f} times UCB&rsquo;s ({ratio['low']:.2f} to {ratio['high']:.2f}).</p>"
         + _grid(
             [
                 page.figure("misleading-means", "Means of the misleading problem"),
@@ -263,19 +263,17 @@ def _curves(page: Page) -> str:
     p = page.panels["learning-curves"]
     looks = list(p["summary"])
     says = "; ".join(
-        f"at {float(k):g} full looks at every learner the median ratio is {s['median']:.2f} and MF-UCB is better on {100 * s['share_better']:.0f} % of them"
+        f"at {k} full looks at every learner the median ratio is {s['median']:.2f}, and it is below 1 on {100 * s['share_better']:.0f} % of them"
         for k, s in p["summary"].items()
     )
-    head = ["data set", "learners", "costs (s)", *(f"ratio at {float(k):g} Kλ" for k in looks)]
+    with_rest = _listed([f"{s['median_with_rest']:.2f}" for s in p["summary"].values()])
+    head = ["data set", "learners", "costs (s)", *(f"ratio at {k} K&lambda;" for k in looks)]
     rows = [
         [
             escape(row["name"]),
             str(row["arms"]),
             ", ".join(f"{cost:.3g}" for cost in row["costs"]),
-            *(
-                f"{row['ratio'][k]['value']:.2f} ({row['ratio'][k]['low']:.2f} to {row['ratio'][k]['high']:.2f})"
-                for k in looks
-            ),
+            *(_ratio(row["at"][k]["ratio_of_plays"]) for k in looks),
         ]
         for row in p["data_sets"]
     ]
@@ -285,7 +283,9 @@ def _curves(page: Page) -> str:
         f"{_count(len(rows), 'OpenML data set')}: fidelities are training-set sizes (about N/64, N/16, N/4, N), costs are measured training times, rewards are "
         "recorded test accuracies. The bias bounds &zeta; and the noise that both policies are told come from the same table: <b>an oracle&rsquo;s</b>, which nobody has "
         "beforehand.</p>"
-        f"<p>Regret of MF-UCB over that of UCB: {says}. Where a learner&rsquo;s curve is steep, an honest &zeta; is wide, and low fidelities can rule out little.</p>"
+        f"<p>Regret of MF-UCB&rsquo;s plays over that of UCB&rsquo;s: {says}. Where a learner&rsquo;s curve is steep, an honest &zeta; is wide, and low fidelities "
+        "can rule out little. Capital that is left over, too little for the next play, is not counted here: these capitals are whole numbers of plays for UCB, "
+        f"which so has none. With it, as eq. 1 has it, the medians are {with_rest}.</p>"
         + page.figure("learning-curves", "Ratio of MF-UCB's regret to UCB's on each data set")
         + f"<details><summary>All {len(rows)} data sets</summary>{_table(head, rows)}</details>"
         '<p class="note">Data: LCDB 1.0 (Mohr, Viering, Loog, van Rijn, 2022), MIT licence.</p>'
@@ -298,7 +298,7 @@ def _again(page: Page) -> str:
     return (
         "<h2>Do it again</h2>"
         f"<pre><code>mfbandit reproduce --runs {settings['runs']} --seed {settings['seed']}{quick}</code></pre>"
-        f"<p>The same command gives the same numbers, on any number of cores; <code>manifest.json</code> beside this page has all of them. It took "
+        f"<p>This command gives these numbers (and the other panels, if some are missing here) on any number of cores; <code>manifest.json</code> beside this page has all of them. It took "
         f"{page.manifest['seconds']:.0f} s with {escape(', '.join(f'{name} {number}' for name, number in versions.items()))}.</p>"
         '<p class="note">The paper does not give the capitals or the number of runs of its figures; these are ours. Its appendix writes M for K and gives the Bernoulli '
         "problems a Gaussian deviation: slips.</p>"

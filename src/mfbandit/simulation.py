@@ -223,11 +223,7 @@ def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Compariso
             f"{a.regret.shape} up to {a.capital[-1]:g} and {b.regret.shape} up to {b.capital[-1]:g}"
         )
     difference, low, high = _interval(a.regret - b.regret, confidence)
-    with np.errstate(divide="ignore", invalid="ignore"):
-        below = b.regret.mean(axis=0)
-        ratio = a.regret.mean(axis=0) / below
-        _, lower, upper = _interval(a.regret - ratio * b.regret, confidence)
-        half = (upper - lower) / 2 / np.abs(below)
+    ratios = ratio_interval(a.regret, b.regret, confidence)
     return Comparison(
         a.policy,
         b.policy,
@@ -237,10 +233,27 @@ def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Compariso
         difference,
         low,
         high,
-        ratio,
-        ratio - half,
-        ratio + half,
+        *ratios,
     )
+
+
+def ratio_interval(a: FloatArray, b: FloatArray, confidence: float = 0.95) -> tuple[FloatArray, FloatArray, FloatArray]:
+    r"""The ratio r of two paired means with its interval, r ± t·s / (b̄ sqrt(n)), s the deviation of a_i − r·b_i.
+
+    Args:
+        a: a value for each run, shape (n, ...).
+        b: the same of the other.
+        confidence: how often the interval should cover the truth, in (0, 1).
+
+    >>> [round(float(value), 3) for value in ratio_interval(np.array([1.0, 2.0, 3.0]), np.array([2.0, 4.0, 7.0]))]
+    [0.462, 0.345, 0.578]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        below = b.mean(axis=0)
+        ratio = a.mean(axis=0) / below
+        _, lower, upper = _interval(a - ratio * b, confidence)
+        half = (upper - lower) / 2 / np.abs(below)
+    return ratio, ratio - half, ratio + half
 
 
 def _interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:

@@ -1,7 +1,9 @@
-"""Rows of text in columns, for people to read on a terminal."""
+"""Results as text: columns for people, strict JSON for machines."""
 
+import json
 import math
 from collections.abc import Sequence
+from typing import Any
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
@@ -27,3 +29,20 @@ def readable(value: float) -> str:
     if math.isnan(value):
         return "-"
     return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"  # noqa: PLR2004 - four digits
+
+
+def strict_json(value: Any, indent: int | None = None) -> str:  # noqa: ANN401 - whatever JSON can hold
+    """JSON without NaN and infinities, which it does not have: they become null.
+
+    >>> strict_json({"left": [1.5, float("inf")]})
+    '{"left": [1.5, null]}'
+    """
+    return json.dumps(_finite(value), indent=indent, allow_nan=False)
+
+
+def _finite(value: Any) -> Any:  # noqa: ANN401
+    if isinstance(value, dict):
+        return {key: _finite(item) for key, item in value.items()}
+    if isinstance(value, list | tuple):
+        return [_finite(item) for item in value]
+    return None if isinstance(value, float) and not math.isfinite(value) else value
