@@ -1,8 +1,11 @@
 """How far a long job has come: a bar with the time left on a terminal, plain lines elsewhere, or nothing."""
 
+import signal
 import sys
+import threading
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 Tick = Callable[[float], None]
 
@@ -44,3 +47,33 @@ def note(text: str, *, on_terminal: bool = True) -> None:
     if on_terminal or not sys.stderr.isatty():
         sys.stderr.write(f"{text}\n")
         sys.stderr.flush()
+
+
+@contextmanager
+def interrupts_kept() -> Iterator[Callable[[], None]]:
+    """A function that raises KeyboardInterrupt if one has come in meanwhile, even if somebody has swallowed it.
+
+    Python raises it wherever it happens to be; in a callback of the garbage collector it is printed and forgotten.
+
+    >>> with interrupts_kept() as check:
+    ...     check()
+    """
+    came: list[bool] = []
+
+    def handler(number: int, frame: FrameType | None) -> None:
+        came.append(True)
+        signal.default_int_handler(number, frame)
+
+    def check() -> None:
+        if came:
+            raise KeyboardInterrupt
+
+    ours = threading.current_thread() is threading.main_thread()
+    usual = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    if usual:
+        signal.signal(signal.SIGINT, handler)
+    try:
+        yield check
+    finally:
+        if usual:
+            signal.signal(signal.SIGINT, signal.default_int_handler)

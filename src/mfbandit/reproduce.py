@@ -10,7 +10,7 @@ import json
 import os
 import platform
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import asdict
 from functools import cache, partial
@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfbandit.panels import PANELS, Job, Numbers, Settings
-from mfbandit.progress import Tick, bar, note
+from mfbandit.progress import Tick, bar, interrupts_kept, note
 from mfbandit.report import report
 from mfbandit.tables import strict_json
 from mfbandit.values import whole
@@ -69,13 +69,15 @@ def reproduce(
         missing = [name for name in wanted if finished(folder, name, settings) is None]
         if len(missing) < len(wanted):
             note(f"{len(wanted) - len(missing)} of {len(wanted)} panels taken over from an earlier run in {folder}")
-        with bar("reproduce", sum(PANELS[name].weight for name in missing)) as tick:
+        with bar("reproduce", sum(PANELS[name].weight for name in missing)) as tick, interrupts_kept() as check:
             for name in missing:
-                _make(folder, name, Job(settings, workers, partial(_advance, tick, PANELS[name].weight)))
+                check()
+                _make(folder, name, Job(settings, workers, partial(_advance, check, tick, PANELS[name].weight)))
         return write_up(folder, settings)
 
 
-def _advance(tick: Tick, weight: float, done: float) -> None:
+def _advance(check: Callable[[], None], tick: Tick, weight: float, done: float) -> None:
+    check()
     tick(weight * done)
 
 

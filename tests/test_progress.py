@@ -1,0 +1,35 @@
+"""Bars, lines and interrupts."""
+
+import signal
+
+import pytest
+
+from mfbandit.progress import bar, interrupts_kept, note
+
+
+def test_a_bar_is_shown_when_wanted(capsys):
+    with bar("counting", total=2, shown=True) as tick:
+        tick(1)
+    assert "counting" in capsys.readouterr().err
+
+
+def test_no_bar_without_a_terminal(capsys):
+    with bar("counting", total=2) as tick:
+        tick(1)
+    assert capsys.readouterr().err == ""
+
+
+def test_notes_go_to_standard_error(capsys):
+    note("said")
+    note("said to logs", on_terminal=False)
+    assert capsys.readouterr().err == "said\nsaid to logs\n"
+
+
+def test_a_swallowed_interrupt_comes_back():
+    with interrupts_kept() as check:
+        check()
+        with pytest.raises(KeyboardInterrupt):
+            signal.raise_signal(signal.SIGINT)
+        with pytest.raises(KeyboardInterrupt):
+            check()
+    assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
