@@ -1,6 +1,7 @@
 """Bars, lines and interrupts."""
 
 import signal
+import sys
 
 import pytest
 
@@ -33,3 +34,24 @@ def test_a_swallowed_interrupt_comes_back():
         with pytest.raises(KeyboardInterrupt):
             check()
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
+
+
+class Leaving:
+    """Raises where nobody can take it."""
+
+    def __init__(self, error):
+        self.error = error
+
+    def __del__(self):
+        raise self.error
+
+
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
+def test_only_interrupts_are_kept_quiet(monkeypatch):
+    heard = []
+    monkeypatch.setattr(sys, "unraisablehook", lambda thing: heard.append(thing.exc_type))
+    with interrupts_kept():
+        del (leaving := [Leaving(KeyboardInterrupt())])[0]
+        del (leaving := [Leaving(ZeroDivisionError())])[0]
+    assert heard == [ZeroDivisionError]
+    assert leaving == []

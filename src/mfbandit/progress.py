@@ -68,12 +68,19 @@ def interrupts_kept() -> Iterator[Callable[[], None]]:
         if came:
             raise KeyboardInterrupt
 
+    def forgotten(thing: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(thing.exc_type, KeyboardInterrupt):  # that one is not forgotten
+            told(thing)
+
     ours = threading.current_thread() is threading.main_thread()
     usual = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    told = sys.unraisablehook
     if usual:
+        sys.unraisablehook = forgotten
         signal.signal(signal.SIGINT, handler)
     try:
         yield check
     finally:
         if usual:
+            sys.unraisablehook = told
             signal.signal(signal.SIGINT, signal.default_int_handler)
