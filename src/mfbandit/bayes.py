@@ -167,7 +167,7 @@ def filter_arm(arms: Arms, chain: Chain, work: Work, arm: int) -> None:
         seen = arms.sums[arm, r] / plays if plays > 0 else 0.0
         weight = variance * plays + noise
         mean = mean + variance * plays / weight * (seen - mean)
-        variance = variance * noise / weight
+        variance = variance * (noise / weight)
         work.means[r], work.variances[r] = mean, variance
         if r < last:
             mean, variance = mean + chain.shifts[r], variance + chain.predicted[r]
@@ -381,7 +381,7 @@ def most_telling(rule: Rule, arms: Arms, chain: Chain, work: Work, arm: int) -> 
     best, chosen = -1.0, 0
     for r in range(last + 1):
         link = work.smooth[arm, r]
-        worth = link * link / ((work.unsure[arm, r] + chain.noise[r]) * rule.costs[r])
+        worth = link * (link / ((work.unsure[arm, r] + chain.noise[r]) * rule.costs[r]))
         if worth > best:
             best, chosen = worth, r
     return chosen

@@ -14,11 +14,11 @@ def kl(p: float, q: float) -> float:
     step = q - p
     win, lose = 0.0, 0.0
     if p > 0:
-        if q <= 0:
+        if -step >= p:  # q is 0, or as good as
             return math.inf
         win = -p * math.log1p(step / p)
     if p < 1:
-        if q >= 1:
+        if step >= 1 - p:
             return math.inf
         lose = -(1 - p) * math.log1p(-step / (1 - p))
     return max(win + lose, 0.0)

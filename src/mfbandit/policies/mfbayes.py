@@ -246,7 +246,7 @@ class Posterior:
         best, chosen = -1.0, 0
         for r, cost in enumerate(costs):
             link = float(self.links[r, arm])
-            worth = link * link / ((float(self.variances[r, arm]) + float(self.noise[r])) * cost)
+            worth = link * (link / ((float(self.variances[r, arm]) + float(self.noise[r])) * cost))
             if worth > best:
                 best, chosen = worth, r
         return chosen
@@ -262,7 +262,7 @@ def _filter(chain: Chain, plays: IntArray, means: FloatArray) -> tuple[FloatArra
         noise = chain.noise[r]
         weight = variance * plays[r] + noise
         mean = mean + variance * plays[r] / weight * (means[r] - mean)
-        variance = variance * noise / weight
+        variance = variance * (noise / weight)
         filtered[r], variances[r] = mean, variance
         if r < len(plays) - 1:
             mean, variance = mean + chain.shifts[r], variance + chain.predicted[r]
