@@ -7,10 +7,12 @@ from mfbandit import (
     Gaussian,
     Replay,
     SubGaussian,
+    gap_problem,
     learning_curve_names,
     learning_curve_problem,
     misleading_problem,
     paper_problem,
+    theory,
 )
 from mfbandit.problems import learners
 
@@ -81,6 +83,16 @@ def test_one_arm_cannot_mislead():
         misleading_problem(1)
     with pytest.raises(ValueError, match=r"arms must be a whole number, got 2\.5"):
         misleading_problem(2.5)  # type: ignore[arg-type]
+
+
+def test_gap_problem_is_of_k_2():
+    problem = gap_problem()
+    parts = theory.partition(problem)
+    assert parts.classes.tolist() == [1] * 9 + [-1]
+    assert not parts.first.any()
+    assert theory.optimal_fidelity(problem).tolist() == [0] * 9 + [-1]
+    with pytest.raises(ValueError, match="arms must be at least 2, got 1"):
+        gap_problem(1)
 
 
 class TestLearningCurves:

@@ -219,12 +219,12 @@ def page(made):
 class TestPage:
     def test_is_well_formed_and_self_contained(self, page):
         assert page.open == []
-        assert len(page.links) == 14
+        assert len(page.links) == 20
         assert all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
 
     def test_tells_the_story_in_order(self, page):
         headings = ["The setting", "The algorithm", "Figure 1", "Figure 3", "Figure 2: regret", "who is played where"]
-        headings += ["Table 1", "Where MF-UCB loses", "Real data", "Do it again"]
+        headings += ["Table 1", "Where MF-UCB loses", "Real data", "Beyond the paper", "Do it again"]
         places = [page.text.index(heading) for heading in headings]
         assert places == sorted(places)
 

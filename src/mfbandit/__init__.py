@@ -15,7 +15,13 @@ if TYPE_CHECKING:
     from mfbandit.planning import Plan, plan
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
     from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
-    from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
+    from mfbandit.problems import (
+        gap_problem,
+        learning_curve_names,
+        learning_curve_problem,
+        misleading_problem,
+        paper_problem,
+    )
     from mfbandit.runs import simulate
     from mfbandit.simulation import Comparison, Simulation, Summary, compare
     from mfbandit.stats import Play, Stats
@@ -55,6 +61,7 @@ __all__ = [
     "check_experiment",
     "check_policy",
     "compare",
+    "gap_problem",
     "learning_curve_names",
     "learning_curve_problem",
     "misleading_problem",
@@ -79,7 +86,13 @@ _MODULES = {
     "planning": ("Plan", "plan"),
     "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "Policy"),
     "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
-    "problems": ("learning_curve_names", "learning_curve_problem", "misleading_problem", "paper_problem"),
+    "problems": (
+        "gap_problem",
+        "learning_curve_names",
+        "learning_curve_problem",
+        "misleading_problem",
+        "paper_problem",
+    ),
     "runs": ("simulate",),
     "simulation": ("Comparison", "Simulation", "Summary", "compare"),
     "stats": ("Play", "Stats"),

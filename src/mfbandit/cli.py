@@ -23,7 +23,7 @@ app = typer.Typer(
     rich_markup_mode=None,
 )
 
-PANEL_NAMES = "partition, means, problem-1 to problem-4, table-1, misleading or learning-curves"
+PANEL_NAMES = "partition, means, problem-1 to problem-4, table-1, misleading, learning-curves or beyond"
 DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]

@@ -8,9 +8,15 @@ import numpy as np
 
 from mfbandit import theory
 from mfbandit.arrays import FloatArray
-from mfbandit.policies import MFUCB, UCB, Policy
+from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
 from mfbandit.problem import Problem
-from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
+from mfbandit.problems import (
+    gap_problem,
+    learning_curve_names,
+    learning_curve_problem,
+    misleading_problem,
+    paper_problem,
+)
 from mfbandit.progress import Tick
 from mfbandit.runs import simulate
 from mfbandit.simulation import Simulation, compare, ratio_interval
@@ -210,6 +216,72 @@ def _of_plays(problem: Problem, sims: Mapping[str, Simulation], capital: float) 
     }
 
 
+BEYOND: dict[str, Policy] = {
+    "UCB, ρ = 2": UCB(2.0),
+    "MF-UCB, ρ = 2": MFUCB(2.0),
+    "MF-UCB, ρ = 1": MFUCB(1.0),
+    "MF-UCB, ρ = ½": MFUCB(0.5),
+    "MF-UCB, ρ = ¼": MFUCB(0.25),
+    "MFAda": MFAda(),
+    "MFBayes": MFBayes(),
+    "MFBayes, guarded": MFBayes(safeguard=0.05),
+}
+PAPERS_OWN = "MF-UCB, ρ = 2"
+
+
+def beyond_panel(job: Job) -> Made:
+    """Policies beyond the paper, with MF-UCB at smaller ρ beside them, on all problems; a tenth of the runs."""
+    problems = {f"problem {n}": (paper_problem(n, job.settings.seed), LOOKS) for n in (1, 2, 3, 4)}
+    problems["misleading"] = misleading_problem(), 10 * LOOKS
+    problems["gap"] = gap_problem(), 25 * LOOKS
+    runs, tables, figures = max(2, job.settings.runs // 10), {}, {}
+    for name, (problem, looks) in problems.items():
+        sims = _beyond_on(job, problem, looks, runs, share=0.9 / len(problems))
+        figures[f"beyond-{name.replace(' ', '-')}"] = _all_regrets(name, sims)
+        against = {label: compare(sim, sims[PAPERS_OWN]) for label, sim in sims.items()}
+        ratios = {label: _interval(c.ratio[-1], c.ratio_low[-1], c.ratio_high[-1]) for label, c in against.items()}
+        tables[name] = _described(problem) | {"looks": looks, "runs": runs, "ratio": ratios}
+    return Made({"problems": tables, "curves": _beyond_on_curves(job, runs)}, figures)
+
+
+def _beyond_on(job: Job, problem: Problem, looks: float, runs: int, share: float) -> dict[str, Simulation]:
+    capital = looks * problem.arms * problem.fidelities.costs[-1]
+    each = share / len(BEYOND)
+    return {name: job.simulate(problem, rule, capital, share=each, runs=runs) for name, rule in BEYOND.items()}
+
+
+def _all_regrets(title: str, sims: Mapping[str, Simulation]) -> "Figure":
+    from mfbandit import plotting  # noqa: PLC0415
+
+    figure, ax = _figure(4.4)
+    plotting.plot_regret(sims, log=True, ax=ax).set_title(title, fontsize=10)
+    return figure
+
+
+def _beyond_on_curves(job: Job, runs: int) -> Numbers:
+    """For each policy the median over data sets of its plays' regret over UCB's, at ρ = 1, and the worst."""
+    names = list(learning_curve_names())[:: QUICK_CURVES if job.settings.quick else 1]
+    policies = {"UCB, ρ = 1": UCB(1.0), **{name: rule for name, rule in BEYOND.items() if name != "UCB, ρ = 2"}}
+    share = 0.1 / len(names) / len(policies) / len(CURVE_LOOKS)
+    result: Numbers = {}
+    for looks in CURVE_LOOKS:
+        lost = np.array([[_lost(job, data, rule, looks, runs, share) for rule in policies.values()] for data in names])
+        ratios = lost / lost[:, :1]
+        medians, worst = np.median(ratios, axis=0).tolist(), ratios.max(axis=0).tolist()
+        result[f"{looks:g}"] = {
+            name: {"median": m, "worst": w} for name, m, w in zip(policies, medians, worst, strict=True)
+        }
+    return {"data_sets": len(names), "runs": runs, "at": result}
+
+
+def _lost(job: Job, name: str, policy: Policy, looks: float, runs: int, share: float) -> float:
+    """Mean regret of the plays, without capital that was left over."""
+    problem = learning_curve_problem(name)
+    capital = looks * problem.arms * problem.fidelities.costs[-1]
+    sim = job.simulate(problem, policy, capital, share=share, runs=runs, grid=1)
+    return float((sim.regret[:, -1] - (capital - sim.spent) * problem.best_mean).mean())
+
+
 PANELS: dict[str, Panel] = {
     "partition": Panel(1, partition_panel),
     "means": Panel(2, means_panel),
@@ -220,6 +292,7 @@ PANELS: dict[str, Panel] = {
     "table-1": Panel(3, table_panel),
     "misleading": Panel(2, misleading_panel),
     "learning-curves": Panel(12, curves_panel),
+    "beyond": Panel(30, beyond_panel),
 }
 
 

@@ -77,6 +77,26 @@ def misleading_problem(arms: int = 20) -> Problem:
     return Problem(truth + fidelities.bias_column * pull, fidelities, Gaussian(0.2))
 
 
+def gap_problem(arms: int = 10) -> Problem:
+    r"""Gaussian arms of K_2: a cheap look could settle them, and MF-UCB goes on to an expensive one (Theorem 4's gap).
+
+    Two fidelities at costs 1 and 100, ζ = 0.4, σ = 0.2. The best arm has mean 0.53 at both; the others 0.5, and 0.1 as
+    the low fidelity shows them. That is a gap Δ^(1) = 0.03, above 0 but not above 2γ = 0.08.
+
+    Args:
+        arms: K ≥ 2.
+
+    >>> problem = gap_problem(arms=3)
+    >>> problem.means.tolist()
+    [[0.1, 0.1, 0.53], [0.5, 0.5, 0.53]]
+    """
+    if whole("arms", arms) < 2:  # noqa: PLR2004 - a gap is between two
+        raise ValueError(f"arms must be at least 2, got {arms}")
+    fidelities = Fidelities(costs=(1, 100), biases=(0.4, 0), concentration=SubGaussian(0.2))
+    means = np.array([[0.1] * (arms - 1) + [0.53], [0.5] * (arms - 1) + [0.53]])
+    return Problem(means, fidelities, Gaussian(0.2))
+
+
 LEARNING_CURVE_MARGIN = 1.01  # biases must decrease strictly; a bound may be a little wide
 
 
