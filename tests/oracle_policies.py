@@ -206,7 +206,7 @@ class Bayes:
             variance += (mean - self.start) * (mean - self.start)
         variance /= len(means)
         self.fit_noise()
-        self.spread = max(variance - self.noise[0], 0.1 * variance, self.floor())
+        self.spread = max(variance - self.noise[0], 0.1 * variance, 0.01 * self.noise[0], self.floor())
         steps = len(self.rows) - 1
         self.shifts, self.steps = [0.0] * steps, [self.r0 * self.r0 * self.spread] * steps
         self.predicted = list(self.steps)
@@ -248,7 +248,7 @@ class Bayes:
         spread = 0.0
         for s, u in zip(smooth, unsure, strict=True):
             spread += (s[0] - start) * (s[0] - start) + u[0]
-        spread = max(spread / self.arms, floor)
+        spread = max(spread / self.arms, 0.01 * self.noise[0], floor)
         for r in range(last):
             above = [k for k in range(self.arms) if any(self.counts[h][k] for h in range(r + 1, last + 1))]
             moved = 0.0

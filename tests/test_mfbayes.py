@@ -320,7 +320,8 @@ def stuck(problem, policy, seed):
 @pytest.mark.parametrize("policy", [MFAda(), MFBayes()], ids=str)
 def test_no_run_gets_stuck_below_the_top(policy):
     checked = 0
-    for seed in range(150):
+    # The last five begin with equal means by chance, which must not make all arms the same for ever.
+    for seed in (*range(150), 661, 717, 1405, 1617, 1631):
         problem = random_small_problem(seed)
         if climbs_in_time(problem):
             assert stuck(problem, policy, seed) < 0.5, seed

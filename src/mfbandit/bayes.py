@@ -27,7 +27,7 @@ from mfbandit.engine import (
 )
 from mfbandit.lazy import LONGER, ROOM, weigh
 from mfbandit.policies.level import GRAIN
-from mfbandit.policies.mfbayes import FIRST_STEPS, FLOOR, GROWTH, NOISE_WEIGHT, SECOND_LOOKS, MFBayes
+from mfbandit.policies.mfbayes import FIRST_STEPS, FLOOR, GROWTH, LEAST_SPREAD, NOISE_WEIGHT, SECOND_LOOKS, MFBayes
 from mfbandit.problem import Problem
 
 
@@ -208,7 +208,7 @@ def em_step(rule: Rule, arms: Arms, chain: Chain, work: Work, floor: float) -> N
     for arm in range(n):
         away = work.smooth[arm, 0] - start
         added += away * away + work.unsure[arm, 0]
-    spread = max(added / n, floor)
+    spread = max(added / n, LEAST_SPREAD * chain.noise[0], floor)
     for r in range(last):
         fit_step(rule, arms, chain, work, r, spread, floor)
     chain.start[0], chain.spread[0] = start, spread
@@ -284,7 +284,7 @@ def first_fit(rule: Rule, arms: Arms, chain: Chain, work: Work, spent: float) ->
         added += away * away
     variance = added / n
     fit_noise(arms, chain, floor)
-    spread = max(variance - chain.noise[0], 0.1 * variance, floor)
+    spread = max(variance - chain.noise[0], 0.1 * variance, LEAST_SPREAD * chain.noise[0], floor)
     chain.start[0], chain.spread[0] = start, spread
     chain.shifts[:] = 0.0
     chain.steps[:] = rule.r0 * rule.r0 * spread

@@ -167,7 +167,8 @@ def plot_regret(
     ax = _axes(ax)
     for i, (label, sim) in enumerate(named):
         summary, colour = sim.summary(confidence), COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]]
-        ax.fill_between(sim.capital, summary.low, summary.high, color=colour, alpha=0.2, lw=0)
+        low = np.maximum(summary.low, summary.mean / 3) if log else summary.low  # no band reaches 0 on a log scale
+        ax.fill_between(sim.capital, low, summary.high, color=colour, alpha=0.2, lw=0)
         ax.plot(sim.capital, summary.mean, DASHES[i % 4], color=colour, lw=1.8, label=label)
     first = named[0][1]
     for i, (label, values) in enumerate((bounds or {}).items()):

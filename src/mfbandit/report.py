@@ -26,6 +26,7 @@ table { border-collapse: collapse; font-variant-numeric: tabular-nums; font-size
 th, td { padding: .25rem .55rem; text-align: right; border-bottom: 1px solid #e5e5e5; white-space: nowrap; }
 th:first-child, td:first-child { text-align: left; }
 thead th { border-bottom: 2px solid #bbb; }
+.words th, .words td { text-align: left; white-space: normal; }
 pre { background: #f6f6f6; padding: .7rem; overflow-x: auto; }
 code { font-family: ui-monospace, monospace; font-size: .92em; }
 details summary { cursor: pointer; }
@@ -176,6 +177,10 @@ def _growth_row(number: int, p: Numbers) -> list[str]:
     return [str(number), *growths, _ratio(p["growth_ratio"])]
 
 
+def _give_or_take(interval: Numbers) -> str:
+    return f"{interval['value']:.2f} &plusmn; {(interval['high'] - interval['low']) / 2:.2f}"
+
+
 def _ratio(interval: Numbers) -> str:
     return f"{interval['value']:.3f} ({interval['low']:.3f} to {interval['high']:.3f})"
 
@@ -294,25 +299,19 @@ def _curves(page: Page) -> str:
 
 
 ADVICE = [
-    (
-        "&zeta; is known and must be trusted, worst cases matter, or the theorems",
-        "MF-UCB at &rho; = 2 (proved from &rho; = 4 on)",
-    ),
+    ("&zeta; is known; guarantees and worst cases matter", "MF-UCB at &rho; = 2 (the theorems need more than 4)"),
     ("&zeta; is known, capital for more than about three full looks at every arm", "MFAda"),
-    (
-        "&zeta; is known, less capital than that, costs far apart",
-        "MF-UCB at &rho; = 2, or at &frac12; if a wrong choice is no disaster",
-    ),
+    ("&zeta; is known, less capital than that", "MF-UCB at &rho; = &frac12;, or at 2 where costs are 1 : 1000"),
     ("&zeta; is not known, arms are many and alike", "MFBayes"),
-    ("the same, and low fidelities may be useless or misleading", "MFBayes with a safeguard, or UCB"),
+    ("the same, and low fidelities may be useless", "MFBayes with a safeguard, or UCB"),
 ]
 
 
 def _beyond(page: Page) -> str:
     p = page.panels["beyond"]
     first = next(iter(p["problems"].values()))
-    head = ["policy", *(f"{name} ({t['looks']} K&lambda;)" for name, t in p["problems"].items())]
-    rows = [[label, *(_ratio(t["ratio"][label]) for t in p["problems"].values())] for label in first["ratio"]]
+    head = ["policy", *(f"{name}, {t['looks']} K&lambda;" for name, t in p["problems"].items())]
+    rows = [[label, *(_give_or_take(t["ratio"][label]) for t in p["problems"].values())] for label in first["ratio"]]
     curves = p["curves"]
     curve_head = ["policy", *(f"{what} at {k} K&lambda;" for k in curves["at"] for what in ("median", "worst"))]
     labels = list(next(iter(curves["at"].values())))
@@ -336,7 +335,7 @@ def _beyond(page: Page) -> str:
         "&zeta; and noise, UCB the noise, MFBayes neither:</p>"
         + _table(curve_head, curve_rows)
         + "<p>Which one to choose:</p>"
-        + _table(["when", "policy"], [list(row) for row in ADVICE])
+        + f'<div class="words">{_table(["when", "policy"], [list(row) for row in ADVICE])}</div>'
     )
 
 

@@ -16,6 +16,7 @@ SECOND_LOOKS = 5  # arms that are looked at twice before anything is fitted
 GROWTH = 1.01  # the chain is fitted anew when the capital spent has grown by this factor
 FIRST_STEPS = 5  # of EM for the first fit; one for each later
 NOISE_WEIGHT = 5.0  # results that the noise of the fidelity below counts for
+LEAST_SPREAD = 0.01  # of the noise: arms whose first results happen to be equal are not taken to be all the same
 FLOOR = 1e-9  # no deviation is below this share of the size of rewards
 
 
@@ -181,7 +182,7 @@ class MFBayes:
         floor = least_variance(told)
         variance = total((means - start) * (means - start)) / len(means)
         noise = _noise(told, rows, floor)
-        spread = max(variance - float(noise[0]), 0.1 * variance, floor)
+        spread = max(variance - float(noise[0]), 0.1 * variance, LEAST_SPREAD * float(noise[0]), floor)
         nothing = np.zeros(len(rows) - 1)
         steps = np.full(len(rows) - 1, self.r0 * self.r0 * spread)
         chain = Chain(start, spread, nothing, steps, steps, noise, spent, spent, 0)
@@ -299,7 +300,7 @@ def _em_step(policy: MFBayes, chain: Chain, told: Stats, rows: list[int], floor:
     arms = int(seen.sum())
     start = total(smooth[0][seen]) / arms
     away = smooth[0][seen] - start
-    spread = max(total(away * away + variances[0][seen]) / arms, floor)
+    spread = max(total(away * away + variances[0][seen]) / arms, LEAST_SPREAD * float(chain.noise[0]), floor)
     shifts, steps, predicted = np.zeros(len(rows) - 1), np.zeros(len(rows) - 1), np.zeros(len(rows) - 1)
     for r in range(len(rows) - 1):
         above = (told.counts[rows[r + 1 :]] > 0).any(axis=0)
