@@ -5,10 +5,29 @@ decide ties, and are part of the rule.
 """
 
 import math
+from dataclasses import replace
 
-from mfbandit import Bounded
+import numpy as np
+
+from mfbandit import Bounded, Stats
 
 GRAIN = 2.0**-30
+
+
+def policy_plays(problem, policy, n, seed, look=lambda _: None):
+    """The first plays as a policy of the package chooses them; ``look`` sees its memory after each."""
+    rng, stats, plays = np.random.default_rng(seed), Stats.empty(len(problem.fidelities), problem.arms), []
+    for _ in range(n):
+        arm, m = policy.choose(stats.read_only(), problem.fidelities)
+        plays.append((arm, m))
+        reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
+        stats.counts[m, arm] += 1
+        stats.sums[m, arm] += reward
+        stats.squares[m, arm] += reward * reward
+        if hasattr(policy, "remember"):
+            stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
+            look(stats.memory)
+    return plays
 
 
 def spent_on(plays, costs, k):

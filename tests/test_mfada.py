@@ -30,20 +30,9 @@ from mfbandit.divergence import kl_upper
 from mfbandit.policies.level import GRAIN, efforts, overlaps, roots
 from mfbandit.runs import plain_run
 from tests import oracle_policies
+from tests.oracle_policies import policy_plays
 from tests.strategies import problems
 from tests.test_confidence import SubExponential
-
-
-def policy_plays(problem, policy, n, seed):
-    """The first plays as the policy chooses them."""
-    rng, stats, plays = np.random.default_rng(seed), Stats.empty(len(problem.fidelities), problem.arms), []
-    for _ in range(n):
-        arm, m = policy.choose(stats.read_only(), problem.fidelities)
-        plays.append((arm, m))
-        reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
-        stats.counts[m, arm] += 1
-        stats.sums[m, arm] += reward
-    return plays
 
 
 def naive_plays(problem, n, seed):

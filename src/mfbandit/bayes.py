@@ -14,18 +14,16 @@ from mfbandit.accounts import Account as AccountName
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
 from mfbandit.engine import (
-    RAN_DRY,
-    REPLAY_IN_ORDER,
     RUNNING,
-    SPENT,
     Generator,
     Truth,
     compiled,
     counting,
     draw,
     prepare_truth,
+    total_cost,
 )
-from mfbandit.lazy import LONGER, ROOM, weigh
+from mfbandit.lazy import LONGER, ROOM, obstacle, record, weigh
 from mfbandit.policies.level import GRAIN
 from mfbandit.policies.mfbayes import FIRST_STEPS, FLOOR, GROWTH, LEAST_SPREAD, NOISE_WEIGHT, SECOND_LOOKS, MFBayes
 from mfbandit.problem import Problem
@@ -435,20 +433,14 @@ def run_on(truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, t
     arms, clock = state.arms, state.clock
     for _ in range(steps):
         arm, m = choose(rule, state)
-        after = 0.0
-        for i in range(len(rule.costs)):
-            after += rule.costs[i] * (arms.tally[i] + (1 if i == m else 0))
-        while clock.recorded[0] < len(state.limits) and after > state.limits[clock.recorded[0]]:
-            left = state.capitals[clock.recorded[0]] - clock.spent[0]
-            state.regret[clock.recorded[0]] = left * state.best_mean + clock.lost[0]  # eq. 1
-            clock.recorded[0] += 1
-        if clock.recorded[0] == len(state.limits):
-            clock.status[0] = SPENT
+        after = total_cost(rule.costs, arms.tally, m)[1]
+        where = state.capitals, state.limits, state.regret, state.best_mean
+        record(*where, clock.recorded, clock.spent[0], clock.lost[0], after)
+        clock.status[0] = obstacle(truth, clock.recorded[0] == len(state.limits), arms.counts[arm, m], arm, m)
+        if clock.status[0] != RUNNING:
+            clock.arm[0], clock.fidelity[0] = arm, m
             return
         earlier = arms.counts[arm, m]
-        if truth.kind == REPLAY_IN_ORDER and earlier >= truth.lengths[arm, m]:
-            clock.status[0], clock.arm[0], clock.fidelity[0] = RAN_DRY, arm, m
-            return
         arms.tally[m] += 1
         clock.spent[0] = after
         clock.lost[0] += truth.losses[arm, m]

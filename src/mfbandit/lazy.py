@@ -32,6 +32,7 @@ from mfbandit.engine import (
     draw,
     inlined,
     prepare_truth,
+    total_cost,
 )
 from mfbandit.policies import MFUCB, UCB, MFAda, Policy
 from mfbandit.policies.level import GRAIN
@@ -330,6 +331,31 @@ def renew(rule: Rule, arms: Arms, clock: Clock) -> None:
         make_bar(rule, arms, arm, clock.block_end[0])
 
 
+@compiled
+def record(
+    capitals: FloatArray,
+    limits: FloatArray,
+    regret: FloatArray,
+    best_mean: float,
+    recorded: IntArray,
+    spent: float,
+    lost: float,
+    after: float,
+) -> None:
+    """Write down the regret at every capital that the next play, after which ``after`` is spent, does not fit into."""
+    while recorded[0] < len(limits) and after > limits[recorded[0]]:
+        regret[recorded[0]] = (capitals[recorded[0]] - spent) * best_mean + lost  # eq. 1
+        recorded[0] += 1
+
+
+@compiled
+def obstacle(truth: Truth, spent: bool, earlier: int, arm: int, m: int) -> int:
+    """What is in the way of the next play, if anything: no capital left, or no recorded reward."""
+    if spent:
+        return SPENT
+    return RAN_DRY if truth.kind == REPLAY_IN_ORDER and earlier >= truth.lengths[arm, m] else RUNNING
+
+
 @counting
 def run_on(truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, trace: IntArray) -> None:
     """Up to ``steps`` more plays; fewer where the capital is spent or a table runs dry."""
@@ -339,20 +365,14 @@ def run_on(truth: Truth, rule: Rule, state: State, rng: Generator, steps: int, t
         if now > clock.block_end[0] and clock.t[0] > len(arms.bars):
             renew(rule, arms, clock)
         arm, m = choose(rule, arms, clock)
-        after = 0.0
-        for i in range(len(rule.costs)):
-            after += rule.costs[i] * (arms.tally[i] + (1 if i == m else 0))
-        while clock.recorded[0] < len(state.limits) and after > state.limits[clock.recorded[0]]:
-            left = state.capitals[clock.recorded[0]] - clock.spent[0]
-            state.regret[clock.recorded[0]] = left * state.best_mean + clock.lost[0]  # eq. 1
-            clock.recorded[0] += 1
-        if clock.recorded[0] == len(state.limits):
-            clock.status[0] = SPENT
+        after = total_cost(rule.costs, arms.tally, m)[1]
+        where = state.capitals, state.limits, state.regret, state.best_mean
+        record(*where, clock.recorded, clock.spent[0], clock.lost[0], after)
+        clock.status[0] = obstacle(truth, clock.recorded[0] == len(state.limits), arms.counts[arm, m], arm, m)
+        if clock.status[0] != RUNNING:
+            clock.arm[0], clock.fidelity[0] = arm, m
             return
         earlier = arms.counts[arm, m]
-        if truth.kind == REPLAY_IN_ORDER and earlier >= truth.lengths[arm, m]:
-            clock.status[0], clock.arm[0], clock.fidelity[0] = RAN_DRY, arm, m
-            return
         learn(rule, arms, arm, m, draw(truth, arm, m, earlier, rng))
         arms.tally[m] += 1
         clock.spent[0] = after
