@@ -19,6 +19,7 @@ from typing import Any
 import numpy as np
 
 import mfbandit as mfb
+from mfbandit.panels import median_interval
 from mfbandit.simulation import ratio_interval
 
 FIRST_SEED = 70_000
@@ -93,21 +94,12 @@ def on_curves(runs: int) -> dict[str, Any]:
         summary[looks] = {}
         for label in CURVES:
             plays, with_rest = np.array([row[looks][label] for row in rows.values()]).T
-            summary[looks][label] = {
-                "median": float(np.median(plays)),
-                "interval": bootstrap(plays),
+            summary[looks][label] = median_interval(plays) | {
                 "better": float((plays < 1).mean()),
                 "worst": float(plays.max()),
                 "median_with_rest": float(np.median(with_rest)),
             }
     return {"runs": runs, "data_sets": rows, "summary": summary}
-
-
-def bootstrap(ratios: np.ndarray) -> list[float]:
-    """A 95 % interval of the median over data sets."""
-    rng = np.random.default_rng(0)
-    medians = np.median(rng.choice(ratios, (2000, len(ratios))), axis=1)
-    return [float(x) for x in np.quantile(medians, [0.025, 0.975])]
 
 
 def verdicts(results: dict[str, Any]) -> list[str]:
@@ -166,7 +158,7 @@ def markdown(results: dict[str, Any]) -> str:
         for looks in ("2", "20"):
             row = curves["summary"][looks][name]
             cells += [
-                f"{row['median']:.2f} ({row['interval'][0]:.2f} to {row['interval'][1]:.2f})",
+                f"{row['median']:.2f} ({row['low']:.2f} to {row['high']:.2f})",
                 f"{100 * row['better']:.0f} %",
                 f"{row['worst']:.1f}",
             ]

@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, SubGaussian, paper_problem
+from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, MFAda, MFBayes, SubGaussian, paper_problem
 from mfbandit.config import NUMBER, Config, as_toml, described
 from mfbandit.problems import learning_curve_problem, misleading_problem
 
@@ -91,6 +91,15 @@ class TestPolicies:
 
 
 HAS_COST = "[fidelities] needs the key costs, a list of numbers; it has cost, did you mean costs?"
+
+
+def test_parameters_of_every_kind(config):
+    text = '[[policies]]\nname = "MFUCB"\nrho = 2\nkl = true\n[[policies]]\nname = "MFBayes"\nkappa = 3\n[[policies]]\nname = "MFAda"\n'
+    assert config(text).policies() == [MFUCB(2.0, kl=True), MFBayes(kappa=3.0), MFAda()]
+    with pytest.raises(ValueError, match="number 1 kl must be true or false, got 1"):
+        config('[[policies]]\nname = "MFUCB"\nkl = 1\n').policies()
+
+
 WRONG = {
     "not TOML": ("[problem\n", "must be TOML: "),
     "an unknown table": ("[problems]\npaper = 1\n", "problem.toml: has no table problems; did you mean problem?"),

@@ -316,8 +316,7 @@ def _beyond(page: Page) -> str:
     curve_head = ["policy", *(f"{what} at {k} K&lambda;" for k in curves["at"] for what in ("median", "worst"))]
     labels = list(next(iter(curves["at"].values())))
     curve_rows = [
-        [label, *(f"{curves['at'][k][label][what]:.2f}" for k in curves["at"] for what in ("median", "worst"))]
-        for label in labels
+        [label, *(cell for at in curves["at"].values() for cell in _median_and_worst(at[label]))] for label in labels
     ]
     return (
         "<h2>Beyond the paper</h2>"
@@ -337,6 +336,10 @@ def _beyond(page: Page) -> str:
         + "<p>Which one to choose:</p>"
         + f'<div class="words">{_table(["when", "policy"], [list(row) for row in ADVICE])}</div>'
     )
+
+
+def _median_and_worst(row: Numbers) -> list[str]:
+    return [f"{row['median']:.2f} ({row['low']:.2f} to {row['high']:.2f})", f"{row['worst']:.2f}"]
 
 
 def _again(page: Page) -> str:
