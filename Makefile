@@ -22,7 +22,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/engine.py --out results/engine.json
 	$(RUN) benchmarks/theory.py
 	$(RUN) benchmarks/cli.py
-	$(RUN) benchmarks/policies.py --runs 10
+	$(RUN) benchmarks/policies.py --out results/policies.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .
