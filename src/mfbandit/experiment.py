@@ -74,6 +74,8 @@ class Experiment:
             raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
         labels = _labels(arms)
         self._policy = policy
+        # Found out once: asking whether an object has a protocol takes as long as a play.
+        self._remember = policy.remember if isinstance(policy, Remembers) else None
         self._fidelities = fidelities
         self._ledger = Ledger(fidelities, labels)
         # Asking once on trial shows at once that a policy lacks something, such as biases.
@@ -466,8 +468,8 @@ class Experiment:
 
     def _add(self, event: Event) -> None:
         self._ledger.apply(event)
-        if isinstance(event, Told) and isinstance(self._policy, Remembers):
-            self._ledger.memory = self._policy.remember(self._ledger.stats, self._fidelities)
+        if self._remember is not None and isinstance(event, Told):
+            self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
         self._log.append(event)
 
 

@@ -215,6 +215,7 @@ def plain_run(
     500
     """
     stats = Stats.empty(len(problem.fidelities), problem.arms)
+    remember = policy.remember if isinstance(policy, Remembers) else None
     costs, tally, limits = (
         np.array(problem.fidelities.costs),
         np.zeros(len(problem.fidelities), np.int64),
@@ -237,8 +238,8 @@ def plain_run(
         stats.counts[m, arm] += 1
         stats.sums[m, arm] += reward
         stats.squares[m, arm] += reward * reward
-        if isinstance(policy, Remembers):
-            stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
+        if remember is not None:
+            stats = replace(stats, memory=remember(stats.read_only(), problem.fidelities))
         lost += float(losses[m, arm])
         tick((after - spent) / capitals[-1])
         spent = after
