@@ -18,6 +18,8 @@ from mfbandit.reproduce import finished, reproduce
 def made(tmp_path_factory):
     out = tmp_path_factory.mktemp("made")
     reproduce(out, runs=5, seed=3, quick=True, workers=2)
+    assert "beyond" not in json.loads((out / "manifest.json").read_text())["panels"]
+    reproduce(out, runs=5, seed=3, quick=True, workers=2, only="beyond")
     return out
 
 
@@ -98,6 +100,7 @@ def test_pictures_are_there_and_hold_something(made, manifest):
 
 def test_a_second_run_on_other_cores_gives_the_same_manifest_and_pictures(made, manifest, tmp_path):
     reproduce(tmp_path, runs=5, seed=3, quick=True, workers=1)
+    reproduce(tmp_path, runs=5, seed=3, quick=True, workers=1, only="beyond")
     again = json.loads((tmp_path / "manifest.json").read_text())
     assert timeless(again) == timeless(manifest)
     for panel in manifest["panels"].values():

@@ -68,7 +68,9 @@ def reproduce(
         typer.Option(metavar="PANEL", help=f"One panel alone: {PANEL_NAMES}."),
     ] = None,
     workers: Workers = None,
-    quick: Annotated[bool, typer.Option("--quick", help="Ten runs, and every eighth data set.")] = False,
+    quick: Annotated[
+        bool, typer.Option("--quick", help="Ten runs, every eighth data set, and nothing beyond the paper.")
+    ] = False,
     as_json: Json = False,
 ) -> None:
     """Redraw the paper and write a page about it.

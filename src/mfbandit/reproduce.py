@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
 RUNS, QUICK_RUNS = 100, 10
+NOT_QUICK = ("beyond",)  # its engines alone take some twenty seconds to compile, the first time
 
 
 def reproduce(
@@ -48,7 +49,7 @@ def reproduce(
         seed: for the problems and all chance.
         only: one panel alone, a name of ``PANELS``.
         workers: threads; all cores by default. Results do not depend on it.
-        quick: fewer runs, and every eighth data set of the learning curves.
+        quick: fewer runs, every eighth data set of the learning curves, and nothing beyond the paper.
 
     Returns:
         The page's path.
@@ -65,7 +66,7 @@ def reproduce(
         raise ValueError(f"workers must be at least 1, got {workers}")
     folder = writable(out)
     with locked(folder):
-        wanted = [name for name in PANELS if only in (None, name)]
+        wanted = [only] if only else [name for name in PANELS if not (quick and name in NOT_QUICK)]
         missing = [name for name in wanted if finished(folder, name, settings) is None]
         if len(missing) < len(wanted):
             note(f"{len(wanted) - len(missing)} of {len(wanted)} panels taken over from an earlier run in {folder}")
