@@ -161,7 +161,9 @@ class Bayes:
             _, _, means, variances = self.filter(k)
             nu = self.nu * (1 + self.counts[-1][k])
             values.append(means[-1])
-            index.append(means[-1] + math.sqrt(variances[-1]) * math.sqrt(nu * (math.pow(1 + ratios[k], 2 / nu) - 1)))
+            index.append(
+                means[-1] + math.sqrt(variances[-1]) * math.sqrt(nu * math.expm1(2 * math.log(1 + ratios[k]) / nu))
+            )
         arm, leader = index.index(max(index)), values.index(max(values))
         if arm == leader:
             return arm, self.rows[-1]

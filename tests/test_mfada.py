@@ -169,6 +169,31 @@ class TestAskTell:
             exp.tell(play, problem.draw(play.arm, play.fidelity, rng))
         assert len({play.arm for play in exp.ask(30)}) > 3
 
+    def test_pending_plays_climb_the_ladder(self):
+        """One arm, nothing told: fidelities are left behind once enough plays are under way there, as with MF-UCB."""
+        fid = Fidelities([1, 10, 100], [0.4, 0.3, 0], SubGaussian(0.2))
+        exp = Experiment(MFAda(), arms=1, fidelities=fid)
+        assert {play.fidelity for play in exp.ask(200)} == {0, 1, 2}
+
+    def test_pending_plays_count_as_spending(self):
+        """An arm with many pending plays has a lower level than one with few."""
+        stats = Stats.empty(1, 2)
+        stats.counts[:], stats.sums[:] = 5, 2.5
+        stats.pending[0, 0] = 20
+        first, second = MFAda().index(stats, Fidelities([1], concentration=SubGaussian(1.0)))
+        assert first < second
+
+    def test_a_retired_arm_no_longer_leads(self):
+        problem = small(2, 6)
+        rng = np.random.default_rng(0)
+        exp = Experiment(MFAda(), arms=6, fidelities=problem.fidelities)
+        for _ in range(200):
+            play = exp.ask()
+            exp.tell(play, problem.draw(play.arm, play.fidelity, rng))
+        leader = exp.best()
+        exp.retire_arm(leader)
+        assert all(exp.ask().arm != leader for _ in range(10))
+
     def test_resumed_it_goes_on_the_same(self):
         problem = small(2, 8)
         rng = np.random.default_rng(0)

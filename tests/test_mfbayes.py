@@ -113,7 +113,9 @@ class TestPlays:
 class TestChain:
     def test_the_posterior_is_bayes_rule(self):
         """Two fidelities, one arm, against the joint Gaussian's conditional mean and variance."""
-        chain = Chain(0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0)
+        chain = Chain(
+            0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0, 0
+        )
         stats = Stats.empty(2, 1)
         stats.counts[:] = [[3], [2]]
         stats.sums[:] = [[3 * 0.5], [2 * 0.7]]
@@ -128,7 +130,9 @@ class TestChain:
         assert belief.values[0] == pytest.approx(mean[1])
 
     def test_pending_plays_narrow_and_move_nothing(self):
-        chain = Chain(0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0)
+        chain = Chain(
+            0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0, 0
+        )
         stats = Stats.empty(2, 1)
         stats.counts[0], stats.sums[0] = 3, 1.5
         waiting = stats.copy()
@@ -184,7 +188,9 @@ class TestAskTell:
             plays = exp.ask(batch)
             if step % 9 == 3:
                 again = Experiment.from_json(exp.to_json())
-                assert again.stats.memory is None or again.stats.memory.spent == exp.stats.memory.spent  # type: ignore[attr-defined]
+                copy = Experiment.from_json(exp.to_json())
+                ahead = ([(play.arm, play.fidelity) for play in one.ask(5)] for one in (exp, copy))
+                assert next(ahead) == next(ahead)
                 exp = again
             for play in rng.permutation(len(plays)).tolist():
                 exp.tell(plays[play], problem.draw(plays[play].arm, plays[play].fidelity, rng))
@@ -237,8 +243,86 @@ class TestAskTell:
             MFBayes(**option)
         assert str(error.value) == said
 
+    def test_an_interrupt_while_it_fits_loses_no_result(self, monkeypatch):
+        exp = Experiment(MFBayes(), arms=2, fidelities=Fidelities([1, 10]))
+        play = exp.ask()
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        monkeypatch.setattr(exp, "_remember", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            exp.tell(play, 0.5)
+        again = Experiment.from_json(exp.to_json())
+        assert again.stats.counts.sum() == exp.stats.counts.sum() == 1
+
+    def test_pending_plays_at_the_top_make_an_index_narrower(self):
+        problem = learning_curve_problem("cmc")
+        exp = Experiment(MFBayes(), arms=problem.arms, fidelities=problem.fidelities)
+        rng = np.random.default_rng(0)
+        for _ in range(60):
+            play = exp.ask()
+            exp.tell(play, problem.draw(play.arm, play.fidelity, rng))
+        stats = exp.stats
+        before = MFBayes().index(stats, problem.fidelities)
+        stats.pending[-1, 3] = 5
+        after = MFBayes().index(stats.copy(), problem.fidelities)
+        assert after[3] < before[3]
+
+    def test_a_retired_arm_no_longer_leads(self):
+        exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
+        rng = np.random.default_rng(0)
+        for _ in range(60):
+            play = exp.ask()
+            exp.tell(play, rng.normal(play.arm, 0.1))
+        exp.retire_arm(2)
+        assert {exp.ask().arm for _ in range(20)} <= {0, 1}
+        assert exp.best() == 1
+
+    def test_its_memory_cannot_be_written(self):
+        exp = Experiment(MFBayes(), arms=1, fidelities=Fidelities([1, 10]))
+        for reward in (0.1, 0.2):
+            exp.tell(exp.ask(), reward)
+        chain = exp.stats.memory
+        assert isinstance(chain, Chain)
+        with pytest.raises(ValueError, match="read-only"):
+            chain.noise[0] = 5
+
+    @pytest.mark.parametrize("policy", [MFAda(), MFBayes()], ids=str)
+    def test_costs_that_are_too_far_apart(self, policy):
+        told = Fidelities([1, 1e22], [0.1, 0], SubGaussian(0.1))
+        problem = Problem([[0.1, 0.2], [0.1, 0.2]], told, Gaussian(0.1))
+        with pytest.raises(ValueError, match=r"costs must not be so far apart .*, got \(?\[1.0, 1e\+22\]"):
+            simulate(problem, policy, capital=1e24)
+
+    def test_few_degrees_of_freedom(self):
+        problem = Problem([[0.1, 0.2, 0.3]] * 3, Fidelities([1, 10, 1000]), Gaussian(0.1))
+        assert engine_plays(problem, MFBayes(nu=0.01), 300, 0) == policy_plays(problem, MFBayes(nu=0.01), 300, 0)
+
 
 class TestSafeguard:
+    def test_while_all_wait_the_fewest_plays_come_next(self):
+        """Ten safeguard plays are owed and two arms are left: workers are spread over these."""
+        exp = Experiment(MFBayes(safeguard=0.5), arms=3, fidelities=Fidelities([1, 10]))
+        rng = np.random.default_rng(0)
+        for play in exp.ask(200):
+            exp.tell(play, rng.normal())
+        exp.retire_arm(0)
+        plays = exp.ask(8)
+        assert {play.arm for play in plays} == {1, 2}
+        assert all(play.fidelity == 1 for play in plays)
+
+    @pytest.mark.parametrize("costs", [[1, 10], [0.07, 0.7], [1 / 3, 10 / 3], [0.1, 0.3]])
+    def test_the_debt_is_paid_whatever_the_costs(self, costs):
+        """Plays are counted, not sums of costs that are rounded: the debt stays small."""
+        exp = Experiment(MFBayes(safeguard=0.1), arms=3, fidelities=Fidelities(costs))
+        rng = np.random.default_rng(0)
+        for _ in range(600):
+            play = exp.ask()
+            exp.tell(play, rng.normal())
+            memory = exp.stats.memory
+            assert memory is None or (isinstance(memory, Chain) and memory.due <= 1)
+
     def test_its_share_of_the_capital_goes_to_ucb_at_the_top(self):
         """With a share of 0.3, about 30 % of the capital is spent by UCB, besides what MFBayes spends there itself."""
         problem = misleading_problem(8)

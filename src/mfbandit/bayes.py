@@ -24,9 +24,12 @@ from mfbandit.engine import (
     total_cost,
 )
 from mfbandit.lazy import LONGER, ROOM, obstacle, record, weigh
+from mfbandit.policies import mfbayes
 from mfbandit.policies.level import GRAIN
 from mfbandit.policies.mfbayes import FIRST_STEPS, FLOOR, GROWTH, LEAST_SPREAD, NOISE_WEIGHT, SECOND_LOOKS, MFBayes
 from mfbandit.problem import Problem
+
+quantile = compiled(mfbayes.quantile)
 
 
 class Rule(NamedTuple):
@@ -65,6 +68,7 @@ class Chain(NamedTuple):
     noise: FloatArray  # (R,)
     spent: FloatArray
     seen: FloatArray
+    tops: IntArray
     due: IntArray
 
 
@@ -145,7 +149,7 @@ def begin(truth: Truth, capitals: FloatArray, best_mean: float) -> State:
     )
     shifts, steps, predicted = np.zeros(r - 1), np.zeros(r - 1), np.zeros(r - 1)
     fitted = np.zeros(1), np.zeros(1), shifts, steps, predicted, np.zeros(r), np.zeros(1), np.zeros(1)
-    chain = Chain(*fitted, one())
+    chain = Chain(*fitted, one(), one())
     work = Work(*(np.zeros(r) for _ in range(4)), *(np.zeros((k, r)) for _ in range(3)))
     clock = Clock(one(1), one(), one(RUNNING), one(), one(), np.zeros(1), np.zeros(1), np.zeros(1))
     return State(arms, chain, work, clock, capitals, limit(capitals), np.zeros(len(capitals)), best_mean)
@@ -289,7 +293,7 @@ def first_fit(rule: Rule, arms: Arms, chain: Chain, work: Work, spent: float) ->
     chain.predicted[:] = rule.r0 * rule.r0 * spread
     for _ in range(FIRST_STEPS):
         em_step(rule, arms, chain, work, floor)
-    chain.spent[0], chain.seen[0], chain.due[0] = spent, spent, 0
+    chain.spent[0], chain.seen[0], chain.tops[0], chain.due[0] = spent, spent, arms.tally[-1], 0
 
 
 @compiled
@@ -304,9 +308,9 @@ def remember(rule: Rule, arms: Arms, chain: Chain, work: Work, clock: Clock) -> 
         return True
     if rule.safeguard > 0:
         price = rule.costs[-1] / rule.safeguard
-        paid = 1 if spent - chain.seen[0] >= rule.costs[-1] else 0
+        paid = arms.tally[-1] - chain.tops[0]
         chain.due[0] = max(0, chain.due[0] - paid) + int(spent / price) - int(chain.seen[0] / price)
-    chain.seen[0] = spent
+    chain.seen[0], chain.tops[0] = spent, arms.tally[-1]
     if spent < GROWTH * chain.spent[0]:
         return False
     floor = least_variance(arms)
@@ -321,7 +325,7 @@ def index(rule: Rule, arms: Arms, arm: int, spent: float) -> float:
     """U_k when so much is spent."""
     ratio = 1.0 + spent / rule.unit / ((arms.roots[arm] * GRAIN) * (arms.overlaps[arm] * GRAIN))
     nu = rule.nu * (1.0 + arms.counts[arm, -1])
-    return arms.values[arm] + arms.deviations[arm] * math.sqrt(nu * (math.pow(ratio, 2.0 / nu) - 1.0))
+    return arms.values[arm] + arms.deviations[arm] * quantile(ratio, nu)
 
 
 @compiled

@@ -468,9 +468,9 @@ class Experiment:
 
     def _add(self, event: Event) -> None:
         self._ledger.apply(event)
+        self._log.append(event)  # before anything that takes its time and could be interrupted
         if self._remember is not None and isinstance(event, Told):
             self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
-        self._log.append(event)
 
 
 def _labels(arms: int | Sequence[str]) -> list[str]:

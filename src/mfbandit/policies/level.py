@@ -11,6 +11,7 @@ Reference:
 """
 
 import math
+from collections.abc import Sequence
 
 import numpy as np
 
@@ -18,6 +19,7 @@ from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.fidelities import Fidelities
 
 GRAIN = 2.0**-30
+LARGEST = 2.0**32  # of a sum of roots, so that in grains it fits 63 bits
 
 
 def roots(plays: IntArray, fidelities: Fidelities) -> IntArray:
@@ -29,8 +31,29 @@ def roots(plays: IntArray, fidelities: Fidelities) -> IntArray:
     spent = np.zeros(plays.shape[1])
     for cost, row in zip(fidelities.costs, plays, strict=True):
         spent += cost * row
-    rounded: IntArray = np.floor(np.sqrt(spent / fidelities.costs[0]) / GRAIN + 0.5).astype(np.int64)
+    exact = np.sqrt(spent / fidelities.costs[0])
+    if not exact.sum() < LARGEST:
+        raise ValueError(too_far_apart(fidelities.costs))
+    rounded: IntArray = np.floor(exact / GRAIN + 0.5).astype(np.int64)
     return rounded
+
+
+def too_far_apart(costs: Sequence[float]) -> str:
+    """The sentence for sums that whole numbers cannot hold.
+
+    >>> too_far_apart([1, 1e20])
+    'costs must not be so far apart for so many arms and so much capital, got [1, 1e+20]'
+    """
+    return f"costs must not be so far apart for so many arms and so much capital, got {list(costs)}"
+
+
+def fits(arms: int, capital: float, costs: Sequence[float]) -> bool:
+    """Whether the sums stay within bounds until so much is spent, however it is spread.
+
+    >>> fits(500, 2e7, [1, 10, 1000]), fits(500, 1e25, [1, 10, 1000])
+    (True, False)
+    """
+    return math.sqrt(arms * (capital / costs[0])) < LARGEST
 
 
 def overlaps(root: IntArray) -> IntArray:

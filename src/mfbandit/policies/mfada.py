@@ -63,6 +63,9 @@ class Beliefs:
         self.means = np.full(shape, np.nan)
         low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
         for m, tail in enumerate(fidelities.tails):
+            waiting = np.flatnonzero((stats.counts[m] == 0) & (stats.pending[m] > 0))
+            middle = np.full(len(waiting), 0.5 * (tail.low + tail.high) if type(tail) is Bounded else 0.0)
+            self.deviations[m, waiting] = _deviations(tail, middle, stats.plays[m, waiting])
             k = np.flatnonzero(stats.counts[m] > 0)
             plays = stats.plays[m, k]
             means = stats.sums[m, k] / stats.counts[m, k]
@@ -71,7 +74,6 @@ class Beliefs:
             uppers[m, k] = _uppers(tail, means, effort[k], plays) + biases[m]
             low[m, k] = (means - biases[m]) - 2 * deviations
             high[m, k] = (means + biases[m]) + 2 * deviations
-        self.plays = stats.plays
         self.index: FloatArray = np.minimum(uppers.min(axis=0), _cap(fidelities))
         self.index[~(stats.counts > 0).any(axis=0)] = np.inf
         lowest, highest = low.max(axis=0), high.min(axis=0)
@@ -86,7 +88,7 @@ def _first_open(beliefs: Beliefs, arm: int, fidelities: Fidelities) -> int:
     """The first fidelity whose deviation is at least γ_m = ζ_m·sqrt(λ_m/λ_{m+1}); the highest if there is none."""
     for m, bias in enumerate(fidelities.known_biases[:-1]):
         ratio = fidelities.costs[m] / fidelities.costs[m + 1]
-        if beliefs.plays[m, arm] == 0 or beliefs.deviations[m, arm] >= bias * math.sqrt(ratio):
+        if beliefs.deviations[m, arm] >= bias * math.sqrt(ratio):  # infinite without a play
             return m
     return len(fidelities) - 1
 
@@ -98,7 +100,7 @@ def _most_telling(beliefs: Beliefs, arm: int, target: float, fidelities: Fidelit
     for m in range(top, -1, -1):
         bias = fidelities.known_biases[m]
         guess = float(beliefs.lowest[arm]) - bias
-        if m < top and beliefs.plays[m, arm] > 0 and not math.isnan(beliefs.means[m, arm]):
+        if m < top and not math.isnan(beliefs.means[m, arm]):
             guess = max(guess, float(beliefs.means[m, arm]) - 2 * float(beliefs.deviations[m, arm]))
         rate = _divergence(fidelities.tails[m], guess, target - bias) / fidelities.costs[m]
         if rate > best:

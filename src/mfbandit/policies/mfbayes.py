@@ -1,7 +1,7 @@
 """MFBayes: learns from the arms themselves how fidelities relate, and needs neither biases nor a noise scale."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -17,6 +17,7 @@ GROWTH = 1.01  # the chain is fitted anew when the capital spent has grown by th
 FIRST_STEPS = 5  # of EM for the first fit; one for each later
 NOISE_WEIGHT = 5.0  # results that the noise of the fidelity below counts for
 LEAST_SPREAD = 0.01  # of the noise: arms whose first results happen to be equal are not taken to be all the same
+MOST = 600.0  # exp of more is no number
 FLOOR = 1e-9  # no deviation is below this share of the size of rewards
 
 
@@ -34,6 +35,7 @@ class Chain:
         noise: s_m²; shape (R,).
         spent: the capital spent when it was fitted.
         seen: the capital spent at the last result.
+        tops: results at the highest fidelity so far.
         due: plays that the safeguard is owed.
     """
 
@@ -45,7 +47,12 @@ class Chain:
     noise: FloatArray
     spent: float
     seen: float
+    tops: int
     due: int
+
+    def __post_init__(self) -> None:
+        for array in (self.shifts, self.steps, self.predicted, self.noise):
+            array.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -109,11 +116,11 @@ class MFBayes:
         spent = _spent(told.counts, fidelities)
         if chain is None:
             return self._first(told, fidelities, spent) if self._ready(told, fidelities) else None
-        due = self._due(chain, fidelities, spent)
+        tops = int(told.counts[-1].sum())
+        chain = replace(chain, due=self._due(chain, fidelities, spent, tops), seen=spent, tops=tops)
         if spent < GROWTH * chain.spent:
-            kept = chain.start, chain.spread, chain.shifts, chain.steps, chain.predicted, chain.noise, chain.spent
-            return Chain(*kept, spent, due)
-        return _refit(self, chain, told, fidelities, (spent, due), steps=1)
+            return chain
+        return _refit(self, replace(chain, spent=spent), told, fidelities, steps=1)
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """The arm with the largest index, where a look narrows its value most for its cost."""
@@ -156,7 +163,7 @@ class MFBayes:
 
     def _ready(self, told: Stats, fidelities: Fidelities) -> bool:
         lowest = told.counts[self.used(fidelities)[0]]
-        enough = min(SECOND_LOOKS, int(told.active.sum()))
+        enough = min(SECOND_LOOKS, max(1, int(told.active.sum())))
         seen = (told.counts > 0).any(axis=0)
         return bool((seen | ~told.active).all() and (lowest >= 2).sum() >= enough)  # noqa: PLR2004
 
@@ -185,16 +192,16 @@ class MFBayes:
         spread = max(variance - float(noise[0]), 0.1 * variance, LEAST_SPREAD * float(noise[0]), floor)
         nothing = np.zeros(len(rows) - 1)
         steps = np.full(len(rows) - 1, self.r0 * self.r0 * spread)
-        chain = Chain(start, spread, nothing, steps, steps, noise, spent, spent, 0)
-        return _refit(self, chain, told, fidelities, (spent, 0), steps=FIRST_STEPS)
+        tops = int(told.counts[-1].sum())
+        chain = Chain(start, spread, nothing, steps, steps, noise, spent, spent, tops, 0)
+        return _refit(self, chain, told, fidelities, steps=FIRST_STEPS)
 
-    def _due(self, chain: Chain, fidelities: Fidelities, spent: float) -> int:
+    def _due(self, chain: Chain, fidelities: Fidelities, spent: float, tops: int) -> int:
         """Safeguard plays owed: one more for each λ_M/share of capital, one less for each result at the top."""
         if self.safeguard == 0:
             return 0
         price = fidelities.costs[-1] / self.safeguard
-        paid = 1 if spent - chain.seen >= fidelities.costs[-1] else 0
-        return max(0, chain.due - paid) + int(spent / price) - int(chain.seen / price)
+        return max(0, chain.due - (tops - chain.tops)) + int(spent / price) - int(chain.seen / price)
 
     def _index(self, belief: "Posterior", stats: Stats, fidelities: Fidelities) -> FloatArray:
         root = roots(stats.plays, fidelities)
@@ -215,7 +222,7 @@ def quantile(ratio: float, nu: float) -> float:
     >>> round(quantile(100.0, 8.0), 3), round(quantile(100.0, 1e9), 3)
     (4.159, 3.035)
     """
-    return math.sqrt(nu * (math.pow(ratio, 2.0 / nu) - 1.0))
+    return math.sqrt(nu * math.expm1(min(2.0 * math.log(ratio) / nu, MOST)))
 
 
 class Posterior:
@@ -280,15 +287,11 @@ def _smooth(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, F
     return gains, smooth, links
 
 
-def _refit(
-    policy: MFBayes, chain: Chain, told: Stats, fidelities: Fidelities, account: tuple[float, int], *, steps: int
-) -> Chain:
+def _refit(policy: MFBayes, chain: Chain, told: Stats, fidelities: Fidelities, *, steps: int) -> Chain:
     """Noise from the spread within arms, and steps of EM for the rest."""
     rows, floor = policy.used(fidelities), least_variance(told)
-    noise = _noise(told, rows, floor)
-    spent, due = account
+    chain = replace(chain, noise=_noise(told, rows, floor))
     for _ in range(steps):
-        chain = Chain(chain.start, chain.spread, chain.shifts, chain.steps, chain.predicted, noise, spent, spent, due)
         chain = _em_step(policy, chain, told, rows, floor)
     return chain
 
@@ -312,7 +315,7 @@ def _em_step(policy: MFBayes, chain: Chain, told: Stats, rows: list[int], floor:
         squares = total(off * off + np.maximum(unsure, 0.0))
         steps[r] = max((policy.nu0 * policy.r0 * policy.r0 * spread + squares) / (policy.nu0 + number_above), floor)
         predicted[r] = steps[r] * (1.0 + 1.0 / (number_above + 1.0))
-    return Chain(start, spread, shifts, steps, predicted, chain.noise, chain.spent, chain.seen, chain.due)
+    return replace(chain, start=start, spread=spread, shifts=shifts, steps=steps, predicted=predicted)
 
 
 def _noise(told: Stats, rows: list[int], floor: float) -> FloatArray:
@@ -362,5 +365,7 @@ def _ucb(stats: Stats, noise: float) -> int:
     effort = 2.0 * noise * math.log(stats.time)
     with np.errstate(divide="ignore", invalid="ignore"):
         index = np.where(top > 0, stats.sums[-1] / top + np.sqrt(effort / plays), np.inf)
-    waiting = (top == 0) & (plays > 0)  # only pending: others first
-    return int(np.where(stats.active & ~waiting, index, -np.inf).argmax())
+    free = stats.active & ((top > 0) | (plays == 0))  # those with only pending plays come last
+    if not free.any():
+        return int(np.where(stats.active, plays, np.iinfo(np.int64).max).argmin())
+    return int(np.where(free, index, -np.inf).argmax())
