@@ -300,8 +300,11 @@ def _curves(page: Page) -> str:
 
 ADVICE = [
     ("&zeta; is known; guarantees and worst cases matter", "MF-UCB at &rho; = 2 (the theorems need more than 4)"),
-    ("&zeta; is known, capital for more than about three full looks at every arm", "MFAda"),
-    ("&zeta; is known, less capital than that", "MF-UCB at &rho; = &frac12;, or at 2 where costs are 1 : 1000"),
+    ("&zeta; is known, capital for ten full looks at every arm or more", "MFAda"),
+    (
+        "&zeta; is known, less capital than that",
+        "MF-UCB at &rho; = &frac14; if its risk is bearable, at 2 where costs are 1 : 1000",
+    ),
     ("&zeta; is not known, arms are many and alike", "MFBayes"),
     ("the same, and low fidelities may be useless", "MFBayes with a safeguard, or UCB"),
 ]
