@@ -253,7 +253,7 @@ def _beyond_on(job: Job, problem: Problem, looks: float, runs: int, share: float
 def _all_regrets(title: str, sims: Mapping[str, Simulation]) -> "Figure":
     from mfbandit import plotting  # noqa: PLC0415
 
-    figure, ax = _figure(4.4)
+    figure, ax = _figure(5.0)
     plotting.plot_regret(sims, log=True, ax=ax).set_title(title, fontsize=10)
     return figure
 

@@ -21,6 +21,7 @@ from mfbandit.theory import gaps, partition
 COLOURS = ("#E69F00", "#009E73", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9", "#F0E442")
 DASHES = ("-", "--", "-.", ":")
 MOST_DOTS = 20_000  # more cannot be seen, and make files large
+FEW = 4  # curves among which there is room for a legend
 GOLDEN = (5**0.5 - 1) / 2
 
 Sims: TypeAlias = Sequence[Simulation] | Mapping[str, Simulation]
@@ -185,8 +186,8 @@ def plot_regret(
             axis.set_major_formatter(FuncFormatter(_short))
     ax.set_xlabel(r"capital $\Lambda$  (units of cost)")
     ax.set_ylabel(r"regret $R(\Lambda)$  (capital × reward)")
-    if bounds:  # curves all over the axes: the legend goes above them
-        ax.legend(loc="lower left", bbox_to_anchor=(0, 1), ncols=2, frameon=False, fontsize=9)
+    if bounds or len(named) > FEW:  # curves all over the axes: the legend goes below them
+        ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=9)
     else:
         _legend(ax)
     return _tidy(ax)

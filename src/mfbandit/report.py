@@ -313,7 +313,10 @@ ADVICE = [
 def _beyond(page: Page) -> str:
     p = page.panels["beyond"]
     first = next(iter(p["problems"].values()))
-    head = ["policy", *(f"{name}, {t['looks']} K&lambda;" for name, t in p["problems"].items())]
+    head = [
+        "policy",
+        *(f"{name.removeprefix('problem ')}, {t['looks']} K&lambda;" for name, t in p["problems"].items()),
+    ]
     rows = [[label, *(_give_or_take(t["ratio"][label]) for t in p["problems"].values())] for label in first["ratio"]]
     curves = p["curves"]
     curve_head = ["policy", *(f"{what} at {k} K&lambda;" for k in curves["at"] for what in ("median", "worst"))]
@@ -327,7 +330,7 @@ def _beyond(page: Page) -> str:
         "highest, and picks the fidelity that tells most per cost about whether that arm could beat the leader. <b>MFBayes</b> is told neither &zeta; nor the noise: it "
         "takes arms to be alike, fits how means change from fidelity to fidelity, and asks where a look narrows an arm&rsquo;s true mean most for its cost; its safeguard gives 5 % of the "
         "capital to plain UCB. A smaller &rho; alone also helps MF-UCB on most problems, and gives up its guarantees.</p>"
-        f"<p>Regret over that of MF-UCB at &rho; = 2, {first['runs']} paired runs:</p>"
+        f"<p>Regret over that of MF-UCB at &rho; = 2, {first['runs']} paired runs, on problems 1 to 4, the misleading one and the gap instance:</p>"
         + _table(head, rows)
         + _grid(
             page.figure(f"beyond-{name.replace(' ', '-')}", f"Regret of all policies against capital: {name}")
