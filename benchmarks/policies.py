@@ -114,6 +114,9 @@ def verdicts(results: dict[str, Any]) -> list[str]:
             wrong.append(
                 f"MFBayes on learning curves at {looks} looks: median {row['MFBayes']['median']:.3f} of UCB's regret"
             )
+    for looks, row in results["learning curves"]["summary"].items():
+        rest = row["MFBayes"]["median_with_rest"]
+        print(f"MFBayes at {looks} looks with the capital left over counted: median {rest:.3f}", file=sys.stderr)
     return wrong
 
 
