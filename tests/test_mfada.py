@@ -59,7 +59,7 @@ def engine_plays(problem, policy, n, seed, stretch=10**9):
 
 
 def small(number, arms):
-    """A paper problem with every so manieth arm, its best among them."""
+    """A paper problem with some of its arms, the first and the last among them."""
     problem = paper_problem(number, seed=5)
     keep = np.linspace(0, problem.arms - 1, arms).astype(int)
     return Problem(problem.means[:, keep], problem.fidelities, problem.rewards)
