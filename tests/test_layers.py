@@ -33,6 +33,7 @@ LAYERS = [
     "wire",
     "accounts",
     "events",
+    "packed",
     "ledger",
     "experiment",
     "checks",

@@ -9,7 +9,20 @@ if TYPE_CHECKING:
     from mfbandit.checks import ContractBroken, check_experiment, check_policy
     from mfbandit.concentration import Bounded, Concentration, SubGaussian
     from mfbandit.confidence import Bounds
-    from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
+    from mfbandit.errors import (
+        CapitalExhausted,
+        Conflict,
+        ExperimentPaused,
+        NoActiveArms,
+        NoResults,
+        NotAllowed,
+        StoreDamaged,
+        StoreError,
+        StoreHeld,
+        StoreUnavailable,
+        UnknownExperiment,
+        UnknownPlay,
+    )
     from mfbandit.experiment import Experiment, History
     from mfbandit.fidelities import Fidelities
     from mfbandit.planning import Plan, plan
@@ -40,6 +53,7 @@ __all__ = [
     "Conflict",
     "ContractBroken",
     "Experiment",
+    "ExperimentPaused",
     "Fidelities",
     "Gaussian",
     "History",
@@ -47,6 +61,7 @@ __all__ = [
     "MFBayes",
     "NoActiveArms",
     "NoResults",
+    "NotAllowed",
     "Plan",
     "Play",
     "Policy",
@@ -54,8 +69,13 @@ __all__ = [
     "Replay",
     "Simulation",
     "Stats",
+    "StoreDamaged",
+    "StoreError",
+    "StoreHeld",
+    "StoreUnavailable",
     "SubGaussian",
     "Summary",
+    "UnknownExperiment",
     "UnknownPlay",
     "__version__",
     "check_experiment",
@@ -80,7 +100,20 @@ _MODULES = {
     "checks": ("ContractBroken", "check_experiment", "check_policy"),
     "concentration": ("Bounded", "Concentration", "SubGaussian"),
     "confidence": ("Bounds",),
-    "errors": ("CapitalExhausted", "Conflict", "NoActiveArms", "NoResults", "UnknownPlay"),
+    "errors": (
+        "CapitalExhausted",
+        "Conflict",
+        "ExperimentPaused",
+        "NoActiveArms",
+        "NoResults",
+        "NotAllowed",
+        "StoreDamaged",
+        "StoreError",
+        "StoreHeld",
+        "StoreUnavailable",
+        "UnknownExperiment",
+        "UnknownPlay",
+    ),
     "experiment": ("Experiment", "History"),
     "fidelities": ("Fidelities",),
     "planning": ("Plan", "plan"),

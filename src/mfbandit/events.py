@@ -31,6 +31,20 @@ class Failed:
 
 
 @dataclass(frozen=True, slots=True)
+class Expired:
+    """The lease of a play ran out: it failed without a cost, but still takes one late result."""
+
+    play: int
+
+
+@dataclass(frozen=True, slots=True)
+class Renewed:
+    """Whoever makes the play is still at it, and its lease was made longer."""
+
+    play: int
+
+
+@dataclass(frozen=True, slots=True)
 class ArmAdded:
     """A new arm, with the next index."""
 
@@ -58,11 +72,73 @@ class ArmRestored:
     arm: int
 
 
-Event: TypeAlias = Asked | Told | Failed | ArmAdded | ArmRetired | ArmSetAside | ArmRestored
+@dataclass(frozen=True, slots=True)
+class Paused:
+    """No more plays are handed out until it is resumed; results still come in."""
 
-_KINDS: dict[str, type[Event]] = {
-    kind.__name__: kind for kind in (Asked, Told, Failed, ArmAdded, ArmRetired, ArmSetAside, ArmRestored)
-}
+
+@dataclass(frozen=True, slots=True)
+class Resumed:
+    """Plays are handed out again."""
+
+
+@dataclass(frozen=True, slots=True)
+class CapitalSet:
+    """What all plays together may cost from now on; None is unlimited."""
+
+    capital: float | None
+
+
+@dataclass(frozen=True, slots=True)
+class PolicySet:
+    """Another policy picks plays from now on: {name, its fields}."""
+
+    policy: dict[str, Any]
+
+
+@dataclass(frozen=True, slots=True)
+class Noted:
+    """Something that people wanted to remember."""
+
+    text: str
+
+
+Event: TypeAlias = (
+    Asked
+    | Told
+    | Failed
+    | Expired
+    | Renewed
+    | ArmAdded
+    | ArmRetired
+    | ArmSetAside
+    | ArmRestored
+    | Paused
+    | Resumed
+    | CapitalSet
+    | PolicySet
+    | Noted
+)
+
+# Stores write these numbers: a new kind goes to the end.
+KINDS: tuple[type[Event], ...] = (
+    Asked,
+    Told,
+    Failed,
+    Expired,
+    Renewed,
+    ArmAdded,
+    ArmRetired,
+    ArmSetAside,
+    ArmRestored,
+    Paused,
+    Resumed,
+    CapitalSet,
+    PolicySet,
+    Noted,
+)
+FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
+_BY_NAME = {kind.__name__: kind for kind in KINDS}
 
 
 def to_record(event: Event) -> dict[str, Any]:
@@ -71,8 +147,8 @@ def to_record(event: Event) -> dict[str, Any]:
     >>> to_record(Asked(play=0, arm=3, fidelity=1))
     {'event': 'Asked', 'play': 0, 'arm': 3, 'fidelity': 1}
     """
-    values = {field.name: getattr(event, field.name) for field in fields(event)}
-    return {"event": type(event).__name__, **values}
+    kind = type(event)
+    return {"event": kind.__name__, **{name: getattr(event, name) for name in FIELDS[kind]}}
 
 
 def from_record(record: dict[str, Any]) -> Event:
@@ -82,11 +158,11 @@ def from_record(record: dict[str, Any]) -> Event:
     Asked(play=0, arm=3, fidelity=1)
     """
     name = record.get("event") if isinstance(record, dict) else record
-    kind = _KINDS.get(str(name))
+    kind = _BY_NAME.get(str(name))
     if kind is None:
-        raise ValueError(f"event must be one of {sorted(_KINDS)}, got {name!r}")
+        raise ValueError(f"event must be one of {sorted(_BY_NAME)}, got {name!r}")
     try:
         return kind(**{name: value for name, value in record.items() if name != "event"})
     except TypeError:
-        names = [field.name for field in fields(kind)]
+        names = list(FIELDS[kind])
         raise ValueError(f"a {kind.__name__} event must have exactly {names}, got {record}") from None

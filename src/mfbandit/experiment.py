@@ -5,17 +5,30 @@ import secrets
 from collections import Counter
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any, overload
-
-import numpy as np
 
 from mfbandit import events
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
 from mfbandit.confidence import Bounds, bounds_table
-from mfbandit.errors import CapitalExhausted, Conflict, NoActiveArms, NoResults, UnknownPlay
-from mfbandit.events import ArmAdded, ArmRestored, ArmRetired, ArmSetAside, Asked, Event, Failed, Told
+from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, UnknownPlay
+from mfbandit.events import (
+    ArmAdded,
+    ArmRestored,
+    ArmRetired,
+    ArmSetAside,
+    Asked,
+    CapitalSet,
+    Event,
+    Expired,
+    Failed,
+    Noted,
+    Paused,
+    PolicySet,
+    Resumed,
+    Told,
+)
 from mfbandit.fidelities import Fidelities
 from mfbandit.ledger import Ledger
 from mfbandit.policies import Policy
@@ -27,6 +40,7 @@ from mfbandit.wire import fidelities_from_record, fidelities_record, policy_from
 
 FAILURES_IN_A_ROW = 3
 FORMAT = 1
+MOST_DIGITS = 15  # of the number of a play
 
 
 @dataclass(frozen=True, eq=False)
@@ -73,9 +87,7 @@ class Experiment:
         if not isinstance(fidelities, Fidelities):
             raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
         labels = _labels(arms)
-        self._policy = policy
-        # Found out once: asking whether an object has a protocol takes as long as a play.
-        self._remember = policy.remember if isinstance(policy, Remembers) else None
+        self._use(policy)
         self._fidelities = fidelities
         self._ledger = Ledger(fidelities, labels)
         # Asking once on trial shows at once that a policy lacks something, such as biases.
@@ -83,7 +95,7 @@ class Experiment:
         checked_choice(policy, start, fidelities)
         self._capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
         self._id = secrets.token_hex(6)
-        self._first_labels = tuple(labels)
+        self._first = self._definition(labels)
         self._log: list[Event] = []
 
     def __repr__(self) -> str:
@@ -115,6 +127,11 @@ class Experiment:
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
         return self._capital
+
+    @property
+    def id(self) -> str:
+        """What the ids of its plays begin with; no other experiment has it."""
+        return self._id
 
     @property
     def log(self) -> tuple[Event, ...]:
@@ -154,6 +171,11 @@ class Experiment:
         return tuple(sorted(self._ledger.aside))
 
     @property
+    def paused(self) -> bool:
+        """Whether plays are not handed out for now."""
+        return self._ledger.paused
+
+    @property
     def history(self) -> History:
         """The results told so far, for :func:`~mfbandit.regret` and for analysis.
 
@@ -163,14 +185,7 @@ class Experiment:
         >>> exp.history.rewards.tolist()
         [0.5]
         """
-        told = [event for event in self._log if isinstance(event, Told)]
-        plays = [self._ledger.plays[event.play] for event in told]
-        return History(
-            np.array([play.arm for play in plays], dtype=np.int64),
-            np.array([play.fidelity for play in plays], dtype=np.int64),
-            np.array([event.reward for event in told], dtype=np.float64),
-            np.array([event.cost for event in told], dtype=np.float64),
-        )
+        return History(*self._ledger.plays.results())
 
     def best(self) -> int:
         """The arm that the policy would recommend now.
@@ -220,6 +235,7 @@ class Experiment:
             CapitalExhausted: the next play does not fit. One that is pending may still fail or turn out
                 cheaper, and so make room.
             NoActiveArms: every arm is retired or set aside.
+            ExperimentPaused: the experiment hands out no plays for now.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=3, fidelities=Fidelities([1], concentration=Bounded()), capital=2)
@@ -277,10 +293,25 @@ class Experiment:
         >>> exp.spent
         0.75
         """
-        at = self._number(play)
-        nominal = self._fidelities.costs[self._ledger.plays[at].fidelity]
-        event = Told(at, number("reward", reward), nominal if cost is None else checked_cost(cost))
-        if self._is_new(at, event):
+        event = self._result(play, reward, cost)
+        if self._is_new(event):
+            self._add(event)
+
+    def tell_many(self, results: Iterable[tuple[Play | str, float, float | None]]) -> None:
+        """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell_many([(play, 0.5, None) for play in exp.ask(2)])
+        >>> exp.spent
+        2.0
+        """
+        news: dict[int, Told] = {}
+        for result in results:
+            event = self._result(*result)
+            if news.setdefault(event.play, event) != event:
+                raise Conflict(f"play {self._id}-{event.play} must have one result, got {news[event.play]} and {event}")
+        for event in [event for event in news.values() if self._is_new(event)]:
             self._add(event)
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
@@ -298,14 +329,28 @@ class Experiment:
         >>> exp.spent, exp.ask().arm
         (0.0, 0)
         """
-        at = self._number(play)
-        event = Failed(at, checked_cost(cost))
-        if not self._is_new(at, event):
-            return
-        self._add(event)
-        arm = self._ledger.plays[at].arm
-        if self._ledger.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._ledger.aside:
-            self._add(ArmSetAside(arm))
+        event = Failed(self._number(play), checked_cost(cost))
+        if self._is_new(event):
+            self._lose(event)
+
+    def add_results(self, results: Iterable[tuple[int | str, int, float, float | None]]) -> list[Play]:
+        """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
+
+        All of them, or none if one is refused. What they cost counts as spent; where that is not wanted, give a cost
+        of 0.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([("a", 0, 0.25, None), ("a", 0, 0.75, 0.0)])
+        >>> exp.spent, exp.stats.counts.tolist(), exp.ask().label
+        (1.0, [[2, 0]], 'b')
+        """
+        first = len(self._ledger.plays)
+        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        for asked, told in pairs:
+            self._add(asked)
+            self._add(told)
+        return [self._play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
         """A new arm, which will be tried before any other; returns its index.
@@ -355,6 +400,80 @@ class Experiment:
             raise ValueError(f"only an arm that was set aside can be restored, got arm {index}, which was not")
         self._add(ArmRestored(index))
 
+    def pause(self) -> None:
+        """Hand out no plays until :meth:`resume`; results of those under way are still taken.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.pause()
+        >>> exp.ask()
+        Traceback (most recent call last):
+        mfbandit.errors.ExperimentPaused: the experiment is paused, and hands out plays again once it is resumed
+        """
+        if not self._ledger.paused:
+            self._add(Paused())
+
+    def resume(self) -> None:
+        """Hand out plays again.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.pause()
+        >>> exp.resume()
+        >>> exp.paused
+        False
+        """
+        if self._ledger.paused:
+            self._add(Resumed())
+
+    def set_capital(self, capital: float | None) -> None:
+        """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
+
+        It cannot be less than what is spent and reserved already.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+        >>> exp.set_capital(10)
+        >>> exp.capital
+        10.0
+        """
+        amount = None if capital is None else positive("capital", number("capital", capital))
+        committed = self._ledger.committed
+        if amount is not None and limit(amount) < committed:
+            raise ValueError(f"capital must cover the {committed:g} that is spent or reserved already, got {capital}")
+        if amount != self._capital:
+            self._add(CapitalSet(amount))
+
+    def set_policy(self, policy: Policy) -> None:
+        """Let another policy of the package pick plays from now on, with all that was learned.
+
+        >>> from mfbandit import MFUCB, UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.set_policy(MFUCB(rho=1))
+        >>> exp.policy
+        MFUCB(rho=1.0)
+        """
+        check_is_policy(policy)
+        record = policy_record(policy)
+        policy_from_record(record)  # the log has to be enough to go on from
+        if self._ledger.stats.active.any():
+            checked_choice(policy, replace(self._ledger.stats, memory=None), self._fidelities)
+        if record != policy_record(self._policy):
+            self._add(PolicySet(record))
+
+    def note(self, text: str) -> None:
+        """Write something into the log, for people.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.note("the landing page changed today")
+        >>> exp.log
+        (Noted(text='the landing page changed today'),)
+        """
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"a note must be text that is not empty, got {text!r}")
+        self._add(Noted(text))
+
     # Keeping it
 
     def to_json(self) -> str:
@@ -368,18 +487,8 @@ class Experiment:
         >>> again.ask().arm
         1
         """
-        return json.dumps(
-            {
-                "format": FORMAT,
-                "id": self._id,
-                "policy": policy_record(self._policy),
-                "fidelities": fidelities_record(self._fidelities),
-                "arms": self._first_labels,
-                "capital": self._capital,
-                "log": [events.to_record(event) for event in self._log],
-            },
-            allow_nan=False,
-        )
+        log = [events.to_record(event) for event in self.log]
+        return json.dumps({"format": FORMAT, "id": self._id, **self._first, "log": log}, allow_nan=False)
 
     @classmethod
     def from_json(
@@ -410,7 +519,23 @@ class Experiment:
 
     # How the verbs work
 
+    def _definition(self, labels: Sequence[str]) -> dict[str, Any]:
+        """What the experiment began with; whatever changed later is in the log."""
+        return {
+            "policy": policy_record(self._policy),
+            "fidelities": fidelities_record(self._fidelities),
+            "arms": list(labels),
+            "capital": self._capital,
+        }
+
+    def _use(self, policy: Policy) -> None:
+        self._policy = policy
+        # Found out once: asking whether an object has a protocol takes as long as a play.
+        self._remember = policy.remember if isinstance(policy, Remembers) else None
+
     def _ask_one(self) -> Play:
+        if self._ledger.paused:
+            raise ExperimentPaused("the experiment is paused, and hands out plays again once it is resumed")
         arm, fidelity = self._choose()
         cost = self._fidelities.costs[fidelity]
         committed = self._ledger.committed
@@ -433,28 +558,48 @@ class Experiment:
         return checked_choice(self._policy, stats, self._fidelities)
 
     def _play(self, number: int) -> Play:
-        asked = self._ledger.plays[number]
-        cost = self._fidelities.costs[asked.fidelity]
-        return Play(f"{self._id}-{number}", asked.arm, asked.fidelity, cost, self._ledger.labels[asked.arm])
+        arm, fidelity = self._ledger.plays[number]
+        return Play(f"{self._id}-{number}", arm, fidelity, self._fidelities.costs[fidelity], self._ledger.labels[arm])
 
     def _number(self, play: Play | str) -> int:
-        name = play.id if isinstance(play, Play) else play
-        experiment, _, digits = str(name).rpartition("-")
-        known = experiment == self._id and digits.isdecimal() and int(digits) < len(self._ledger.plays)
-        if not known or (isinstance(play, Play) and not self._asked_for(play, int(digits))):
-            raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
-        return int(digits)
+        experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
+        if experiment == self._id and digits.isdecimal() and len(digits) <= MOST_DIGITS:
+            at = int(digits)
+            if at < len(self._ledger.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+                return at
+        raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
 
     def _asked_for(self, play: Play, at: int) -> bool:
         # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
-        asked = self._ledger.plays[at]
-        return play.arm == asked.arm and play.fidelity == asked.fidelity
+        return (play.arm, play.fidelity) == self._ledger.plays[at]
 
-    def _is_new(self, number: int, event: Told | Failed) -> bool:
-        known = self._ledger.outcomes[number]
-        if known is not None and known != event:
-            raise Conflict(f"play {self._id}-{number} already has the outcome {known}, got {event}")
-        return known is None
+    def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
+        at = self._number(play)
+        nominal = self._fidelities.costs[self._ledger.plays.fidelities[at]]
+        return Told(at, number("reward", reward), nominal if cost is None else checked_cost(cost))
+
+    def _past(self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None) -> tuple[Asked, Told]:
+        index = self._arm(arm)
+        if not self._ledger.stats.active[index]:
+            raise ValueError(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
+        if not 0 <= whole("fidelity", fidelity) < len(self._fidelities):
+            raise ValueError(f"fidelity must lie in 0 to {len(self._fidelities) - 1}, got {fidelity}")
+        paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        return Asked(at, index, int(fidelity)), Told(at, number("reward", reward), paid)
+
+    def _is_new(self, event: Told | Failed) -> bool:
+        if self._ledger.takes_outcome(event.play):
+            return True
+        known = self._ledger.plays.outcome(event.play)
+        if known != event:
+            raise Conflict(f"play {self._id}-{event.play} already has the outcome {known}, got {event}")
+        return False
+
+    def _lose(self, event: Failed | Expired) -> None:
+        self._add(event)
+        arm = self._ledger.plays.arms[event.play]
+        if self._ledger.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._ledger.aside:
+            self._add(ArmSetAside(arm))
 
     def _arm(self, arm: int | str) -> int:
         labels = self._ledger.labels
@@ -469,8 +614,18 @@ class Experiment:
     def _add(self, event: Event) -> None:
         self._ledger.apply(event)
         self._log.append(event)  # before anything that takes its time and could be interrupted
-        if self._remember is not None and isinstance(event, Told):
-            self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
+        self._react(event)
+
+    def _react(self, event: Event) -> None:
+        """What an event changes beyond plays and arms."""
+        if isinstance(event, Told):
+            if self._remember is not None:
+                self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
+        elif isinstance(event, CapitalSet):
+            self._capital = event.capital
+        elif isinstance(event, PolicySet):
+            self._use(policy_from_record(event.policy))
+            self._ledger.memory = None
 
 
 def _labels(arms: int | Sequence[str]) -> list[str]:
