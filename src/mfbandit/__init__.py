@@ -38,6 +38,7 @@ if TYPE_CHECKING:
     from mfbandit.runs import simulate
     from mfbandit.simulation import Comparison, Simulation, Summary, compare
     from mfbandit.stats import Play, Stats
+    from mfbandit.store import Store
 
 __version__ = "0.1.0.dev0"
 
@@ -69,6 +70,7 @@ __all__ = [
     "Replay",
     "Simulation",
     "Stats",
+    "Store",
     "StoreDamaged",
     "StoreError",
     "StoreHeld",
@@ -129,6 +131,7 @@ _MODULES = {
     "runs": ("simulate",),
     "simulation": ("Comparison", "Simulation", "Summary", "compare"),
     "stats": ("Play", "Stats"),
+    "store": ("Store",),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

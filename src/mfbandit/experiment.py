@@ -95,7 +95,12 @@ class Experiment:
         checked_choice(policy, start, fidelities)
         self._capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
         self._id = secrets.token_hex(6)
-        self._first = self._definition(labels)
+        self._first = {
+            "policy": policy_record(policy),
+            "fidelities": fidelities_record(fidelities),
+            "arms": labels,
+            "capital": self._capital,
+        }
         self._log: list[Event] = []
 
     def __repr__(self) -> str:
@@ -132,6 +137,11 @@ class Experiment:
     def id(self) -> str:
         """What the ids of its plays begin with; no other experiment has it."""
         return self._id
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the experiment began with, ready for JSON; whatever changed later is in the log."""
+        return {"id": self._id, **self._first}
 
     @property
     def log(self) -> tuple[Event, ...]:
@@ -174,6 +184,25 @@ class Experiment:
     def paused(self) -> bool:
         """Whether plays are not handed out for now."""
         return self._ledger.paused
+
+    @property
+    def state(self) -> str:
+        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms".
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=1)
+        >>> exp.state, exp.ask().arm, exp.state
+        ('running', 0, 'exhausted')
+        """
+        if self._ledger.paused:
+            return "paused"
+        try:
+            self._fitting()
+        except CapitalExhausted:
+            return "exhausted"
+        except NoActiveArms:
+            return "no active arms"
+        return "running"
 
     @property
     def history(self) -> History:
@@ -488,7 +517,7 @@ class Experiment:
         1
         """
         log = [events.to_record(event) for event in self.log]
-        return json.dumps({"format": FORMAT, "id": self._id, **self._first, "log": log}, allow_nan=False)
+        return json.dumps({"format": FORMAT, **self.definition, "log": log}, allow_nan=False)
 
     @classmethod
     def from_json(
@@ -519,15 +548,6 @@ class Experiment:
 
     # How the verbs work
 
-    def _definition(self, labels: Sequence[str]) -> dict[str, Any]:
-        """What the experiment began with; whatever changed later is in the log."""
-        return {
-            "policy": policy_record(self._policy),
-            "fidelities": fidelities_record(self._fidelities),
-            "arms": list(labels),
-            "capital": self._capital,
-        }
-
     def _use(self, policy: Policy) -> None:
         self._policy = policy
         # Found out once: asking whether an object has a protocol takes as long as a play.
@@ -536,6 +556,13 @@ class Experiment:
     def _ask_one(self) -> Play:
         if self._ledger.paused:
             raise ExperimentPaused("the experiment is paused, and hands out plays again once it is resumed")
+        arm, fidelity = self._fitting()
+        number = len(self._ledger.plays)
+        self._add(Asked(number, arm, fidelity))
+        return self._play(number)
+
+    def _fitting(self) -> tuple[int, int]:
+        """The next play, if it fits into the capital."""
         arm, fidelity = self._choose()
         cost = self._fidelities.costs[fidelity]
         committed = self._ledger.committed
@@ -544,9 +571,7 @@ class Experiment:
                 f"the next play costs {cost:g} (fidelity {fidelity}), and of the capital {self._capital:g} "
                 f"only {self._capital - committed:g} is left"
             )
-        number = len(self._ledger.plays)
-        self._add(Asked(number, arm, fidelity))
-        return self._play(number)
+        return arm, fidelity
 
     def _choose(self) -> tuple[int, int]:
         stats = self._ledger.stats

@@ -72,7 +72,7 @@ def to_row(record: Record) -> Row:
     kind = type(event)
     play, arm, fidelity, reward, cost = (getattr(event, name, None) for name in NUMBERS)
     names = _IN_BODY[kind]
-    body = json.dumps({name: getattr(event, name) for name in names}, ensure_ascii=False) if names else None
+    body = json.dumps({name: getattr(event, name) for name in names}) if names else None
     return seq, time, kind.__name__, play, arm, fidelity, reward, cost, due, request, body
 
 

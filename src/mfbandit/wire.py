@@ -59,9 +59,17 @@ def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
     return Fidelities(
         record["costs"],
         record.get("biases"),
-        None if tails is None else [_revive("concentration", CONCENTRATIONS, tail) for tail in tails],
+        _concentration(tails),
         record.get("names"),
     )
+
+
+def _concentration(record: Any) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each
+    if record is None:
+        return None
+    if isinstance(record, dict):
+        return _revive("concentration", CONCENTRATIONS, record)
+    return [_revive("concentration", CONCENTRATIONS, tail) for tail in record]
 
 
 def _record(thing: object, known: tuple[type, ...]) -> dict[str, Any]:

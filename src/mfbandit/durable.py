@@ -1,0 +1,527 @@
+"""An experiment whose log is in a database: the verbs of :class:`~mfbandit.Experiment`, kept on disk."""
+
+import heapq
+import json
+import math
+from collections.abc import Callable, Generator, Iterable, Iterator
+from contextlib import closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Protocol, TypeVar, overload
+
+import numpy as np
+
+from mfbandit.confidence import Bounds
+from mfbandit.database import Connection
+from mfbandit.errors import Conflict
+from mfbandit.events import ArmAdded, ArmRestored, Asked, Event, Expired, Failed, Noted, Renewed, Told
+from mfbandit.experiment import Experiment
+from mfbandit.fidelities import Fidelities
+from mfbandit.logs import Entry, damaged, entry, read_all, read_page, read_records
+from mfbandit.packed import CODES, COLUMNS, Packed, Record, events_of, from_row
+from mfbandit.policies import Policy
+from mfbandit.stats import Play
+from mfbandit.values import positive
+from mfbandit.wire import fidelities_from_record, policy_from_record
+from mfbandit.writer import Chain, Ticket, Writer
+
+REMEMBERED = 100_000  # request keys
+LONGEST_KEY = 200
+COMMON = len((Asked, Told, Failed, Expired, Renewed))  # the kinds that are folded many at a time: all about plays
+
+T = TypeVar("T")
+
+
+class Home(Protocol):
+    """What an experiment needs of the store that it is in."""
+
+    @property
+    def name(self) -> str:
+        """How to call it in messages."""
+        ...
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds since 1970."""
+        ...
+
+    @property
+    def read_only(self) -> bool:
+        """Whether others write, if anybody does."""
+        ...
+
+    def writer(self) -> Writer:
+        """The one that writes, or an error if this process may not."""
+        ...
+
+    def generation(self) -> int:
+        """Changes when a write failed, and memory is ahead of the disk."""
+        ...
+
+    def lock(self) -> Any:  # noqa: ANN401 - threading's lock types have no common name
+        """Orders all that happens to the store's experiments."""
+        ...
+
+    def read(self) -> Connection:
+        """A connection that reads."""
+        ...
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    """A request that had a key: the kind of its first event, and the numbers of the plays or arms it made."""
+
+    kind: type[Event]
+    made: list[int]
+
+
+class Promise:
+    """What verbs inside :meth:`DurableExperiment.promised` did; await it before telling anybody."""
+
+    def __init__(self) -> None:
+        self.ticket: Ticket | None = None
+
+    def __await__(self) -> Generator[Any, None, None]:
+        if self.ticket is not None:
+            yield from self.ticket.__await__()
+
+
+class DurableExperiment(Experiment):
+    """An experiment in a store. Verbs return once what they did is on disk, and may be called from many threads.
+
+    Beyond those of :class:`~mfbandit.Experiment`, ``ask`` takes a request key, with which a repeated request gets the
+    same plays again, and a lease: a play that is neither told, failed nor renewed within it is taken back. Made by
+    :class:`~mfbandit.Store`.
+    """
+
+    def __init__(
+        self, home: Home, name: str, *, policy: Policy | None = None, fidelities: Fidelities | None = None
+    ) -> None:
+        self._home, self._name = home, name
+        self._given_policy, self._given_fidelities = policy, fidelities
+        self._request: str | None = None  # the key of the request at work
+        self._until: float | None = None  # when the leases of plays that it asks for end
+        self._news: list[Record] = []
+        self._promise: Promise | None = None
+        self._load()
+
+    def __repr__(self) -> str:
+        return super().__repr__().replace("<Experiment", f"<Experiment {self._name!r} in {self._home.name}:", 1)
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return self._name
+
+    @property
+    def created(self) -> float:
+        """When it was made, in seconds since 1970."""
+        return self._entry.created
+
+    @property
+    def lease(self) -> float | None:
+        """How long, in seconds, a play may take if ``ask`` says nothing else; None is for ever."""
+        return self._lease
+
+    @property
+    def events(self) -> int:
+        """How many events its log has."""
+        return self._next - 1
+
+    # The verbs, kept
+
+    @overload
+    def ask(self, *, request_key: str | None = None, lease: float | None = None) -> Play: ...
+    @overload
+    def ask(self, n: int, *, request_key: str | None = None, lease: float | None = None) -> list[Play]: ...
+
+    def ask(
+        self, n: int | None = None, *, request_key: str | None = None, lease: float | None = None
+    ) -> Play | list[Play]:
+        """The next play to make, or the next ``n``.
+
+        Args:
+            n: how many; those that fit into the capital are returned.
+            request_key: names this request: the same key again gives the same plays again, and makes no new ones.
+            lease: seconds within which each play is told, failed or renewed; the experiment's own by default.
+        """
+
+        def verb() -> list[Play]:
+            self._until = self._due_in(lease)
+            self._expire()
+            return Experiment.ask(self, 1 if n is None else n)
+
+        plays = self._keep(verb, request_key, Asked, lambda plays: [self._play(play) for play in plays])
+        return plays[0] if n is None else plays
+
+    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+        """Make the lease of a play that is under way longer, counted from now; returns when it ends.
+
+        Raises:
+            Conflict: the play is not under way any more.
+        """
+
+        def verb() -> float | None:
+            self._expire()
+            at = self._number(play)
+            if at not in self._ledger.pending:
+                raise Conflict(f"only a play that is under way can be renewed, got {self._ledger.plays.outcome(at)}")
+            self._until = until = self._due_in(lease)
+            self._add(Renewed(at))
+            return until
+
+        return self._keep(verb)
+
+    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+        """Take in the result of a play, in any order; a late one after its lease ran out, too."""
+        self._keep(lambda: Experiment.tell(self, play, reward, cost))
+
+    def tell_many(self, results: Iterable[tuple[Play | str, float, float | None]]) -> None:
+        """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused."""
+        self._keep(lambda: Experiment.tell_many(self, results))
+
+    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+        """Give a play up: its capital is released, and it leaves no trace in the statistics."""
+        self._keep(lambda: Experiment.fail(self, play, cost))
+
+    def add_results(
+        self, results: Iterable[tuple[int | str, int, float, float | None]], *, request_key: str | None = None
+    ) -> list[Play]:
+        """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made."""
+
+        def verb() -> list[Play]:
+            self._until = None
+            return Experiment.add_results(self, results)
+
+        return self._keep(verb, request_key, Asked, lambda plays: [self._play(play) for play in plays])
+
+    def add_arm(self, label: str, *, request_key: str | None = None) -> int:
+        """A new arm, which will be tried before any other; returns its index."""
+        return self._keep(lambda: Experiment.add_arm(self, label), request_key, ArmAdded, lambda arms: arms[0])
+
+    def retire_arm(self, arm: int | str) -> None:
+        """Stop asking for an arm, by its index or name. It keeps its index and takes late results."""
+        self._keep(lambda: Experiment.retire_arm(self, arm))
+
+    def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
+        """Let an arm that was set aside after failures take part again, by its index or name."""
+        self._keep(lambda: Experiment.restore_arm(self, arm), request_key, ArmRestored, lambda _: None)
+
+    def pause(self) -> None:
+        """Hand out no plays until :meth:`resume`; results of those under way are still taken."""
+        self._keep(lambda: Experiment.pause(self))
+
+    def resume(self) -> None:
+        """Hand out plays again."""
+        self._keep(lambda: Experiment.resume(self))
+
+    def set_capital(self, capital: float | None) -> None:
+        """Change Λ, what all plays together may cost, those made so far included; None is unlimited."""
+        self._keep(lambda: Experiment.set_capital(self, capital))
+
+    def set_policy(self, policy: Policy) -> None:
+        """Let another policy of the package pick plays from now on, with all that was learned."""
+        self._keep(lambda: Experiment.set_policy(self, policy))
+
+    def note(self, text: str, *, request_key: str | None = None) -> None:
+        """Write something into the log, for people."""
+        self._keep(lambda: Experiment.note(self, text), request_key, Noted, lambda _: None)
+
+    def expire(self) -> None:
+        """Take back the plays whose leases have run out; ``ask`` does so by itself."""
+        if self._leases and self._leases[0][0] <= self._home.clock():
+            self._keep(self._expire)
+
+    @contextmanager
+    def promised(self) -> Iterator[Promise]:
+        """Inside, verbs do not wait for the disk; what they did must not be told to anybody before the promise holds.
+
+        For a service, which awaits the promise while it goes on with other requests.
+        """
+        with self._home.lock():
+            self._promise = promise = Promise()
+            try:
+                yield promise
+            finally:
+                self._promise = None
+
+    # What is known now
+
+    @property
+    def results_at(self) -> list[int]:
+        """How many results there are at each fidelity."""
+        with self._current():
+            return [int(count) for count in self._ledger.stats.counts.sum(axis=1)]
+
+    @property
+    def pending_count(self) -> int:
+        """How many plays are under way."""
+        with self._current():
+            return len(self._ledger.pending)
+
+    @property
+    def leases(self) -> dict[str, float]:
+        """When the leases of plays under way end, by the plays' ids, in seconds since 1970."""
+        with self._current():
+            return {f"{self._id}-{play}": due for play, due in self._due.items()}
+
+    def best(self) -> int:
+        """The arm that the policy would recommend now."""
+        with self._current():
+            return super().best()
+
+    def bounds(self, rho: float | None = None) -> Bounds:
+        """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
+        with self._current():
+            return super().bounds(rho)
+
+    @property
+    def log(self) -> tuple[Event, ...]:
+        """Everything that happened, in order, read back from the disk."""
+        return tuple(record.event for record in self.records())
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """Events with their numbers and times, from the disk; those after number ``after``.
+
+        The whole log (``after=0``) is checked against its digest while it is read.
+        """
+        with closing(self._home.read()) as connection:
+            yield from read_records(connection, entry(connection, self._name, self._home.name), after)
+
+    def page(self, after: int, limit: int) -> list[Record]:
+        """At most ``limit`` events after number ``after``, from the disk."""
+        with closing(self._home.read()) as connection:
+            return read_page(connection, entry(connection, self._name, self._home.name), after, limit)
+
+    def refresh(self) -> None:
+        """Read again what others have written meanwhile: for a store that was opened for reading."""
+        if self._home.read_only:
+            with self._home.lock():
+                self._load()
+
+    # How it is kept
+
+    def _keep(
+        self,
+        verb: Callable[[], T],
+        key: str | None = None,
+        kind: type[Event] | None = None,
+        again: Callable[[list[int]], T] | None = None,
+    ) -> T:
+        """Run a verb in memory, hand its events to the writer, and wait until they are on disk.
+
+        Where the key is known, ``again`` gives the answer from what that request made: plays or arms, if ``kind`` is
+        the kind of its events.
+        """
+        writer = self._home.writer()
+        with self._current():
+            known = self._requests.get(_checked_key(key)) if key is not None and again is not None else None
+            if known is not None and again is not None:
+                if known.kind is not kind:
+                    raise Conflict(f"a request key must name one request, got {key!r}, which was another one's")
+                result, ticket = again(known.made), writer.newest()
+            else:
+                self._request = key
+                result, ticket = self._run(verb, writer)
+            if self._promise is not None:
+                self._promise.ticket = ticket
+                return result
+        ticket.wait()
+        return result
+
+    def _run(self, verb: Callable[[], T], writer: Writer) -> tuple[T, Ticket]:
+        self._news = []
+        try:
+            result = verb()
+        except Exception:
+            self._hand_in(writer)  # what came before it in the same verb has happened, such as a lease that ran out
+            raise
+        except BaseException:
+            self._generation = -1  # interrupted somewhere in between: read everything again
+            raise
+        return result, self._hand_in(writer)
+
+    def _hand_in(self, writer: Writer) -> Ticket:
+        news, self._news = self._news, []
+        return writer.submit((self._chain, news)) if news else writer.newest()
+
+    def _add(self, event: Event) -> None:
+        self._ledger.apply(event)
+        leased = isinstance(event, Asked | Renewed)
+        self._news.append(Record(self._next, self._home.clock(), event, self._until if leased else None, self._request))
+        self._next += 1
+        if leased:
+            self._start_lease(event.play, self._until)  # type: ignore[union-attr]
+        elif isinstance(event, Told | Failed | Expired):
+            self._due.pop(event.play, None)
+        if self._request is not None:
+            self._remember_request(self._request, event)
+        self._react(event)
+
+    # Leases
+
+    def _due_in(self, lease: float | None) -> float | None:
+        seconds = self._lease if lease is None else positive("lease", lease)
+        return None if seconds is None else self._home.clock() + seconds
+
+    def _start_lease(self, play: int, due: float | None) -> None:
+        self._due.pop(play, None)
+        if due is not None:
+            self._due[play] = due
+            heapq.heappush(self._leases, (due, play))
+
+    def _expire(self) -> None:
+        now = self._home.clock()
+        while self._leases and self._leases[0][0] <= now:
+            due, play = heapq.heappop(self._leases)
+            if self._due.get(play) == due:  # else it is settled, or was renewed since
+                self._request, request = None, self._request
+                self._lose(Expired(play))
+                self._request = request
+
+    # Request keys
+
+    def _remember_request(self, key: str, event: Event) -> None:
+        request = self._requests.get(key)
+        if request is None:
+            request = self._requests[key] = Request(type(event), [])
+        if isinstance(event, Asked):
+            request.made.append(event.play)
+        elif isinstance(event, ArmAdded):
+            request.made.append(self._ledger.index[event.label])
+        if len(self._requests) > 2 * REMEMBERED:
+            self._forget_requests()
+
+    def _forget_requests(self) -> None:
+        """Keep the latest keys, and those of plays under way: an answer that was lost was never told."""
+        old = list(self._requests)[:-REMEMBERED]
+        for key in old:
+            if not any(play in self._ledger.pending for play in self._requests[key].made):
+                del self._requests[key]
+
+    # Reading it back
+
+    @contextmanager
+    def _current(self) -> Iterator[None]:
+        with self._home.lock():
+            if self._generation != self._home.generation():
+                self._load()
+            yield
+
+    def _load(self) -> None:
+        generation = self._home.generation()
+        with closing(self._home.read()) as connection, connection.reading():
+            of = entry(connection, self._name, self._home.name)
+            rows, chain = read_all(connection, of)
+            self._begin(of, chain)
+            self._fold(rows, connection)
+            self._find_requests(rows, connection)
+        self._generation = generation
+
+    def _begin(self, of: Entry, chain: Chain) -> None:
+        """The experiment before its first event."""
+        first = _definition(of)
+        try:
+            super().__init__(
+                self._given_policy or policy_from_record(first["policy"]),
+                arms=first["arms"],
+                fidelities=self._given_fidelities or fidelities_from_record(first["fidelities"]),
+                capital=first["capital"],
+            )
+        except ValueError as error:
+            raise ValueError(f"experiment {self._name!r} in {self._home.name} cannot be opened: {error}") from None
+        self._id = str(first["id"])
+        self._lease: float | None = first["lease"]
+        self._entry, self._chain, self._next = of, chain, chain.head + 1
+        self._requests: dict[str, Request] = {}
+        self._due: dict[int, float] = {}
+        self._leases: list[tuple[float, int]] = []
+
+    def _fold(self, rows: Packed, connection: Connection) -> None:
+        texts = self._texts(connection)
+        rare = np.flatnonzero(rows["kind"] >= COMMON).tolist()
+        start = 0
+        for place in [*rare, len(rows)]:
+            self._fold_plays(rows[start:place])
+            if place < len(rows):
+                (event,) = [texts[place + 1]] if place + 1 in texts else events_of(rows[place : place + 1])
+                self._ledger.apply(event)
+                self._react(event)
+            start = place + 1
+        self._find_leases(rows)
+
+    def _fold_plays(self, rows: Packed) -> None:
+        if self._remember is None:
+            if len(rows):
+                self._ledger.apply_all(rows)
+            return
+        for event in events_of(rows):  # a policy that remembers has to see them one by one
+            self._ledger.apply(event)
+            self._react(event)
+
+    def _texts(self, connection: Connection) -> dict[int, Event]:
+        rows = connection.query(
+            f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND body IS NOT NULL",  # noqa: S608
+            (self._entry.id,),
+        )
+        return {record.seq: record.event for record in map(from_row, rows)}
+
+    def _find_leases(self, rows: Packed) -> None:
+        kinds = rows["kind"]
+        leased = rows[(kinds == CODES[Asked]) | (kinds == CODES[Renewed])]
+        last = np.full(len(self._ledger.plays), math.nan)
+        last[leased["play"]] = leased["due"]  # the last one of each play stays
+        for play in self._ledger.pending:
+            if not math.isnan(last[play]):
+                self._start_lease(play, float(last[play]))
+
+    def _find_requests(self, rows: Packed, connection: Connection) -> None:
+        """The latest request keys, and those of plays under way."""
+        asked = np.flatnonzero(rows["kind"] == CODES[Asked]) + 1
+        waiting = asked[list(self._ledger.pending)].tolist()
+        found = _requests(connection, self._entry.id, self._entry.head, waiting)
+        for record in map(from_row, found):
+            self._remember_request(str(record.request), record.event)
+
+
+def _guarded(read: property) -> property:
+    """Read never while a verb is at work, nor from a state that was not kept."""
+    inner: Any = read.fget
+
+    def current(self: DurableExperiment) -> Any:  # noqa: ANN401 - whatever the property is
+        with self._current():
+            return inner(self)
+
+    return property(current, doc=read.__doc__)
+
+
+for _name, _read in vars(Experiment).items():
+    if isinstance(_read, property) and _name not in vars(DurableExperiment):
+        setattr(DurableExperiment, _name, _guarded(_read))
+
+
+def _checked_key(key: str) -> str:
+    if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
+        raise ValueError(f"a request key must be 1 to {LONGEST_KEY} printable ASCII characters, got {key!r}")
+    return key
+
+
+def _requests(connection: Connection, experiment: int, head: int, waiting: list[int]) -> list[tuple[Any, ...]]:
+    select = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND request IS NOT NULL"  # noqa: S608
+    latest = max(0, head - 2 * REMEMBERED)
+    rows = connection.query(f"{select} AND seq > ? ORDER BY seq", (experiment, latest))
+    older = [seq for seq in waiting if seq <= latest]
+    for start in range(0, len(older), 500):
+        part = older[start : start + 500]
+        places = ", ".join("?" * len(part))
+        rows = [*connection.query(f"{select} AND seq IN ({places}) ORDER BY seq", (experiment, *part)), *rows]
+    return rows
+
+
+def _definition(of: Entry) -> dict[str, Any]:
+    try:
+        first = json.loads(of.definition)
+        if first.keys() >= {"policy", "fidelities", "arms", "capital", "lease", "id"}:
+            return dict(first)
+    except (ValueError, AttributeError):
+        pass
+    raise damaged(of, "what the experiment began with cannot be read")

@@ -1,0 +1,1 @@
+"""The same experiments over HTTP: a FastAPI application over a store."""

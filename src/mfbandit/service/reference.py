@@ -1,0 +1,90 @@
+"""The OpenAPI document as one plain page: no script, no style sheet from elsewhere, so it works offline."""
+
+import json
+from html import escape
+from typing import Any
+
+_STYLE = """
+:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
+body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
+h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); text-transform: capitalize; }
+details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: .4rem .8rem; }
+summary { cursor: pointer; } code, pre { font: 14px/1.45 ui-monospace, monospace; }
+pre { background: var(--soft); padding: .6rem; border-radius: 6px; overflow-x: auto; }
+.method { display: inline-block; min-width: 4.2rem; font-weight: 600; }
+table { border-collapse: collapse; } td, th { text-align: left; padding: .15rem 1rem .15rem 0; vertical-align: top; }
+"""
+
+
+def reference(document: dict[str, Any]) -> str:
+    """A page that lists every route: what it does, what it takes, what it answers.
+
+    >>> page = reference({"info": {"title": "t", "version": "1"}, "paths": {"/x": {"get": {"description": "<b>"}}}})
+    >>> "&lt;b&gt;" in page, "<script" in page
+    (True, False)
+    """
+    info = document["info"]
+    groups: dict[str, list[str]] = {}
+    for path, methods in document["paths"].items():
+        for method, route in methods.items():
+            tag = (route.get("tags") or ["other"])[0]
+            groups.setdefault(tag, []).append(_route(document, method, path, route))
+    parts = [f"<h2>{escape(tag)}</h2>\n{''.join(routes)}" for tag, routes in groups.items()]
+    title = f"{escape(info['title'])} {escape(info['version'])}"
+    return (
+        f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
+        f"<h1>{title}</h1><p>{escape(info.get('summary', ''))}</p>"
+        "<p>Bodies are JSON. Where the store has tokens, send <code>Authorization: Bearer mfb_...</code>. Errors are "
+        "problem details (RFC 9457). For machines there is <a href='/openapi.json'>openapi.json</a>.</p>"
+        f"{''.join(parts)}</body></html>"
+    )
+
+
+def _route(document: dict[str, Any], method: str, path: str, route: dict[str, Any]) -> str:
+    about = escape(route.get("description", ""))
+    body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
+    inside = [_parameters(route.get("parameters", []))]
+    if body is not None:
+        inside.append(f"<p>Body:</p><pre>{escape(_example(document, body))}</pre>")
+    return (
+        f"<details><summary><code><span class='method'>{method.upper()}</span> {escape(path)}</code></summary>"
+        f"<p>{about}</p>{''.join(inside)}</details>\n"
+    )
+
+
+def _parameters(parameters: list[dict[str, Any]]) -> str:
+    if not parameters:
+        return ""
+    rows = (
+        f"<tr><td><code>{escape(one['name'])}</code></td><td>in the {escape(one['in'])}</td>"
+        f"<td>{escape(one.get('description', ''))}</td></tr>"
+        for one in parameters
+    )
+    return f"<table>{''.join(rows)}</table>"
+
+
+def _example(document: dict[str, Any], schema: dict[str, Any]) -> str:
+    return json.dumps(_value(document, schema), indent=2)
+
+
+def _value(document: dict[str, Any], schema: dict[str, Any]) -> Any:  # noqa: ANN401, PLR0911 - of every kind
+    """A value that fits a schema, with a word about optional ones."""
+    if "$ref" in schema:
+        name = schema["$ref"].rpartition("/")[2]
+        return _value(document, document["components"]["schemas"][name])
+    if "examples" in schema:
+        return schema["examples"][0]
+    if "default" in schema:
+        return schema["default"]
+    if "anyOf" in schema:
+        return _value(document, schema["anyOf"][-1 if schema["anyOf"][-1].get("type") != "null" else 0])
+    if "enum" in schema:
+        return " | ".join(map(str, schema["enum"]))
+    match schema.get("type"):
+        case "object":
+            return {name: _value(document, one) for name, one in schema.get("properties", {}).items()}
+        case "array":
+            return [_value(document, schema.get("items", {}))]
+        case kind:
+            return {"string": "...", "integer": 1, "number": 0.5, "boolean": True}.get(str(kind))

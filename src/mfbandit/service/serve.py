@@ -1,0 +1,63 @@
+"""Listening: uvicorn with the service, until it is told to stop."""
+
+import socket
+import sys
+
+import uvicorn
+
+from mfbandit.errors import NotAllowed
+from mfbandit.service.app import create_app
+from mfbandit.service.guard import is_loopback
+from mfbandit.store import Store
+
+SWITCH_EVERY = 0.0005  # seconds: the writer's thread must not wait long for its turn while requests pour in
+GRACE = 10  # seconds for requests that are under way when it is told to stop
+
+
+def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: bool = False) -> None:
+    """Answer requests until SIGTERM or Ctrl-C; whatever was acknowledged is on disk by then.
+
+    Args:
+        store: where the experiments are; open for writing.
+        host: where to listen; anything but loopback needs a token to exist.
+        port: where to listen; 0 takes a free one.
+        quiet: print no address.
+
+    Raises:
+        NotAllowed: others could reach it, and it has no token that would keep them out.
+    """
+    if not is_loopback(host) and not store.tokens():
+        raise NotAllowed(
+            f"host must be a loopback address while {store.name} has no token, got {host!r}: "
+            f"make one with `mfbandit token create`"
+        )
+    listening = _listen(host, port)
+    address = f"http://{_shown(host)}:{listening.getsockname()[1]}"
+    sys.setswitchinterval(SWITCH_EVERY)
+    app = create_app(store, loopback=is_loopback(host))
+    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on")
+    if not quiet:
+        tokens = len(store.tokens())
+        who = (
+            f"{tokens} token{'s' * (tokens != 1)}" if tokens else "no tokens yet: whoever is on this machine may use it"
+        )
+        sys.stderr.write(f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n")
+        sys.stderr.flush()
+    uvicorn.Server(config).run(sockets=[listening])
+
+
+def _listen(host: str, port: int) -> socket.socket:
+    family = socket.AF_INET6 if ":" in host else socket.AF_INET
+    listening = socket.socket(family, socket.SOCK_STREAM)
+    listening.setsockopt(socket.SOL_SOCKET, socket.SO_REUSEADDR, 1)
+    try:
+        listening.bind((host, port))
+    except (OSError, OverflowError) as error:
+        listening.close()
+        raise ValueError(f"host and port must be free to listen on, got {host}:{port} ({error})") from None
+    listening.listen(2048)
+    return listening
+
+
+def _shown(host: str) -> str:
+    return f"[{host}]" if ":" in host else host
