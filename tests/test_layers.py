@@ -48,6 +48,8 @@ LAYERS = [
     "status",
     "exports",
     "service",
+    "client",
+    "doctor",
     "engine",
     "lazy",
     "bayes",
@@ -59,6 +61,8 @@ LAYERS = [
     "reproduce",
     "bench",
     "config",
+    "console",
+    "cli_live",
     "cli",
     "__main__",
 ]

@@ -7,6 +7,7 @@ if TYPE_CHECKING:
     from mfbandit import plotting, theory
     from mfbandit.accounts import pseudo_rewards, regret
     from mfbandit.checks import ContractBroken, check_experiment, check_policy
+    from mfbandit.client import connect
     from mfbandit.concentration import Bounded, Concentration, SubGaussian
     from mfbandit.confidence import Bounds
     from mfbandit.errors import (
@@ -83,6 +84,7 @@ __all__ = [
     "check_experiment",
     "check_policy",
     "compare",
+    "connect",
     "gap_problem",
     "learning_curve_names",
     "learning_curve_problem",
@@ -100,6 +102,7 @@ __all__ = [
 _MODULES = {
     "accounts": ("pseudo_rewards", "regret"),
     "checks": ("ContractBroken", "check_experiment", "check_policy"),
+    "client": ("connect",),
     "concentration": ("Bounded", "Concentration", "SubGaussian"),
     "confidence": ("Bounds",),
     "errors": (

@@ -1,15 +1,16 @@
 """The command line. Nothing heavy is loaded before a command needs it."""
 
-import functools
 import json
 import math
 import os
 import sys
-from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
+
+from mfbandit import cli_live
+from mfbandit.console import guarded
 
 if TYPE_CHECKING:
     from mfbandit.simulation import Simulation
@@ -24,37 +25,10 @@ app = typer.Typer(
 )
 
 PANEL_NAMES = "partition, means, problem-1 to problem-4, table-1, misleading, learning-curves or beyond"
-DONE, FAILED, WRONG_INPUT, INTERRUPTED = 0, 1, 2, 130
 
 File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 Workers = Annotated[Optional[int], typer.Option(help="Threads; all cores by default. Results do not depend on it.")]  # noqa: UP045 - Typer reads it
-
-
-def guarded(command: Callable[..., None]) -> Callable[..., None]:
-    """One line on standard error and an exit code for what goes wrong: 2 for wrong input, 1 for a job that failed."""
-
-    @functools.wraps(command)
-    def run(*args: Any, **options: Any) -> None:  # noqa: ANN401 - whatever the command takes
-        try:
-            command(*args, **options)
-        except ValueError as error:
-            _stop(str(error), WRONG_INPUT)
-        except ArithmeticError as error:
-            _stop(f"numbers of such sizes do not go together ({error})", WRONG_INPUT)
-        except MemoryError:
-            _stop("there is not enough memory for this", FAILED)
-        except (OSError, RuntimeError, ImportError) as error:
-            _stop(str(error), FAILED)
-        except KeyboardInterrupt:
-            _stop("interrupted", INTERRUPTED)
-
-    return run
-
-
-def _stop(message: str, code: int) -> None:
-    typer.echo(f"Error: {' '.join(message.split())}", err=True)
-    raise typer.Exit(code)
 
 
 @app.command(epilog="Example: mfbandit reproduce --out results --quick")
@@ -317,3 +291,9 @@ def version(as_json: Json = False) -> None:
     names = ("mfbandit", "numpy", "numba", "joblib", "matplotlib")
     versions = {name: installed(name) for name in names} | {"python": sys.version.split()[0]}
     typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
+
+
+app.add_typer(cli_live.experiments, name="experiment")
+app.add_typer(cli_live.tokens, name="token")
+app.command(epilog="Example: mfbandit serve ads.db --port 8000")(cli_live.serve)
+app.command(epilog="Example: mfbandit doctor ads.db")(cli_live.doctor)

@@ -21,6 +21,11 @@
     [simulate]
     capital = 1e6
 
+    [experiment]              # for `mfbandit experiment create`, instead of [problem]
+    arms = ["ad-a", "ad-b"]   # or how many
+    capital = 1e5             # unlimited if left out
+    lease = 3600              # seconds; 0 is for ever
+
 Every error names the file, the table, the key and the rule.
 """
 
@@ -43,7 +48,7 @@ LARGEST = 1e150  # numbers beyond could not be squared
 MOST_ARMS = 10_000_000
 QUOTES = "'\""
 SHOWN = 80  # characters of a wrong value
-TABLES = ("problem", "fidelities", "policies", "simulate", "theory", "plan")
+TABLES = ("problem", "fidelities", "policies", "simulate", "theory", "plan", "experiment")
 
 
 @dataclass(frozen=True)
@@ -71,6 +76,7 @@ TEXTS = Kind("a list of texts", _list_of(TEXT.fits))
 ROWS = Kind("a list of rows of numbers", _list_of(NUMBERS.fits))
 NUMBER_OR_NUMBERS = Kind("a number or a list of numbers", lambda value: NUMBER.fits(value) or NUMBERS.fits(value))
 NUMBERS_OR_ROWS = Kind("a list of numbers or of rows of numbers", lambda value: NUMBERS.fits(value) or ROWS.fits(value))
+TEXTS_OR_WHOLE = Kind("a list of texts or a whole number", lambda value: TEXTS.fits(value) or WHOLE.fits(value))
 TEXT_OR_WHOLE = Kind("text in quotes or a whole number", lambda value: TEXT.fits(value) or WHOLE.fits(value))
 
 
@@ -187,6 +193,30 @@ class Config:
             raise ValueError(f"{self._path}: policies must be tables, [[policies]], got {_shown(given)}")
         tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
         return [self._policy(table) for table in tables] or [MFUCB(), UCB()]
+
+    def experiment(self) -> dict[str, Any]:
+        """[experiment]: what :meth:`mfbandit.Store.create` takes, besides the name.
+
+        Arms and fidelities come from [problem] where there is one; the policy is the first of [[policies]].
+        """
+        table = self.table("experiment")
+        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "lease": NUMBER})
+        table.close()
+        if self.has("problem"):
+            problem = self.problem()
+            options = {"arms": problem.arms, **options}
+            fidelities = problem.fidelities
+            arms = options["arms"]
+            if problem.arms != (len(arms) if isinstance(arms, list) else arms):
+                raise ValueError(
+                    f"{table.where} arms must be as many as in [problem], {problem.arms}, got {_shown(arms)}"
+                )
+        else:
+            table.need("arms", TEXTS_OR_WHOLE)
+            fidelities = self.fidelities()
+        if options.get("lease") == 0:
+            options["lease"] = None
+        return {"policy": self.policies()[0], "fidelities": fidelities, **options}
 
     def _policy(self, table: Table) -> Policy:
         kinds = {kind.__name__: kind for kind in POLICIES}

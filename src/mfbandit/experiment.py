@@ -3,7 +3,7 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, replace
 from typing import Any, overload
@@ -294,12 +294,7 @@ class Experiment:
         >>> exp.spent
         5.0
         """
-        while True:
-            try:
-                play = self.ask()
-            except CapitalExhausted:
-                return
-            yield play
+        return asked_until_exhausted(self.ask)
 
     def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
         """Take in the result of a play, in any order.
@@ -651,6 +646,22 @@ class Experiment:
         elif isinstance(event, PolicySet):
             self._use(policy_from_record(event.policy))
             self._ledger.memory = None
+
+
+def asked_until_exhausted(ask: Callable[[], Play]) -> Iterator[Play]:
+    """What ``ask`` gives, again and again until the capital is exhausted.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+    >>> len(list(asked_until_exhausted(exp.ask)))
+    5
+    """
+    while True:
+        try:
+            play = ask()
+        except CapitalExhausted:
+            return
+        yield play
 
 
 def _labels(arms: int | Sequence[str]) -> list[str]:

@@ -1,6 +1,7 @@
 """The log as JSON Lines, plays as CSV, and results read back from either."""
 
 import csv
+import hashlib
 import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
@@ -41,7 +42,7 @@ def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str])
     Args:
         records: the whole log.
         experiment: its id, which the ids of plays begin with.
-        labels: the names of the first arms; later ones are in the log.
+        labels: the names of arms; those that are not among them yet are taken from the log.
 
     >>> log = [Record(1, 0.0, Asked(0, 1, 0)), Record(2, 60.0, Told(0, 0.5, 1.0)), Record(3, 60.0, Asked(1, 0, 0))]
     >>> print("".join(plays_csv(log, "demo", ["a", "b"])))
@@ -50,12 +51,13 @@ def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str])
     demo-1,0,a,0,1970-01-01T00:01:00+00:00,pending,,,
     <BLANKLINE>
     """
-    names, under_way = list(labels), dict[int, tuple[Asked, float, str]]()
+    names, known, under_way = list(labels), set(labels), dict[int, tuple[Asked, float, str]]()
     yield _line(PLAYS)
     for record in records:
         match record.event:
             case ArmAdded(label):
-                names.append(label)
+                if label not in known:
+                    names.append(label)
             case Asked(play) as asked:
                 under_way[play] = asked, record.time, "pending"
             case Expired(play):
@@ -160,3 +162,34 @@ def _number(what: str, value: object, kind: Callable[[Any], Any], rule: str) -> 
         return kind(value)
     except (TypeError, ValueError):
         raise ValueError(f"{what} must be {rule}, got {value!r}") from None
+
+
+def settled_arms(results: Iterable[Past], arms: Sequence[str], fidelities: int) -> list[Past]:
+    """The same results with arms as indices; text that is no label may be an index. All are checked before any is used.
+
+    >>> settled_arms([("b", 0, 0.5, None), ("0", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    [(1, 0, 0.5, None), (0, 0, 0.5, None)]
+    >>> settled_arms([("c", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    Traceback (most recent call last):
+    ValueError: result 1: arm must be a label or an index below 2, got 'c'
+    """
+    places = {label: index for index, label in enumerate(arms)}
+    known: list[Past] = []
+    for number, (arm, fidelity, reward, cost) in enumerate(results, start=1):
+        index = places.get(arm, int(arm) if arm.isdecimal() else -1) if isinstance(arm, str) else arm
+        if not 0 <= index < len(arms):
+            raise ValueError(f"result {number}: arm must be a label or an index below {len(arms)}, got {arm!r}")
+        if not 0 <= fidelity < fidelities:
+            raise ValueError(f"result {number}: fidelity must lie in 0 to {fidelities - 1}, got {fidelity}")
+        known.append((index, fidelity, reward, cost))
+    return known
+
+
+def request_keys(text: str, number: int) -> list[str]:
+    """Keys for the parts of a file, the same whenever the same file is read.
+
+    >>> len(request_keys("arm,fidelity,reward", 2))
+    2
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return [f"import-{digest}-{part}" for part in range(number)]

@@ -265,7 +265,7 @@ def _add_views(app: FastAPI, store: Store) -> None:
 def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
         return jsonl(experiment.records())
-    return plays_csv(experiment.records(), experiment.id, experiment.definition["arms"])
+    return plays_csv(experiment.records(), experiment.id, experiment.arms)
 
 
 def _add_controls(app: FastAPI, store: Store) -> None:

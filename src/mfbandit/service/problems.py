@@ -55,7 +55,7 @@ KINDS: tuple[tuple[type[Exception], str, int, str], ...] = (
     (errors.NotAllowed, "not-allowed", 403, "This is not allowed"),
     (errors.StoreUnavailable, "unavailable", 503, "The store cannot be used now"),
     (errors.StoreHeld, "unavailable", 503, "The store cannot be used now"),
-    (errors.StoreDamaged, "damaged", 503, "The store is damaged"),
+    (errors.StoreDamaged, "damaged", 500, "The store is damaged"),
     (errors.StoreError, "unavailable", 503, "The store cannot be used now"),
     (ValueError, "invalid", 422, "The request cannot be understood"),
 )

@@ -1,7 +1,10 @@
 """Listening: uvicorn with the service, until it is told to stop."""
 
+import signal
 import socket
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 
 import uvicorn
 
@@ -43,7 +46,21 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         )
         sys.stderr.write(f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n")
         sys.stderr.flush()
-    uvicorn.Server(config).run(sockets=[listening])
+    _Server(config).run(sockets=[listening])
+
+
+class _Server(uvicorn.Server):
+    """A server that ends in peace when it is told to, so that its store can be closed."""
+
+    @contextmanager
+    def capture_signals(self) -> Iterator[None]:
+        """Uvicorn would raise the signal once more at the end, and the process would die of it."""
+        before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for kind, handler in before.items():
+                signal.signal(kind, handler)
 
 
 def _listen(host: str, port: int) -> socket.socket:
