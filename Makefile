@@ -10,7 +10,7 @@ reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/r
 	$(VENV)/bin/mfbandit reproduce --out results
 
 test: $(READY)  ## all tests, doctests and the coverage gate
-	$(RUN) -m pytest
+	$(RUN) -m pytest -n auto --dist worksteal
 
 check: $(READY)  ## style and types
 	$(VENV)/bin/ruff check .
