@@ -23,6 +23,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/theory.py
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json
+	$(RUN) benchmarks/delayed.py --out results/delayed.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .
