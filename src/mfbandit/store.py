@@ -23,7 +23,7 @@ from mfbandit.logs import entries, entry, first_digest
 from mfbandit.policies import Policy
 from mfbandit.tokens import Token, new_token, public_part
 from mfbandit.values import positive
-from mfbandit.writer import Writer
+from mfbandit.writer import Job, Writer
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
 LEASE = 3600.0  # seconds
@@ -164,9 +164,7 @@ class Store:
 
     def check(self) -> None:
         """Return if the store can be written now; else raise what is in the way."""
-        with self._lock:
-            ticket = self.writer().submit(lambda _: None)
-        ticket.wait()
+        self._write(lambda _: None)
 
     def list(self) -> tuple[str, ...]:
         """The names of all experiments, in the order in which they were made."""
@@ -203,9 +201,7 @@ class Store:
         text, token = new_token(name, scope, self._clock())
         row = (token.id, token.name, token.hash, token.scope, token.created)
         columns = ("id", "name", "hash", "scope", "created")
-        with self._lock:
-            ticket = self.writer().submit(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
-        ticket.wait()
+        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
         self._tokens_at = -1e9
         return text
 
@@ -215,11 +211,7 @@ class Store:
             raise ValueError(
                 f"token must be the id of one, got {token!r}; there are {', '.join(self.tokens()) or 'none'}"
             )
-        with self._lock:
-            ticket = self.writer().submit(
-                lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
-            )
-        ticket.wait()
+        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
         self._tokens_at = -1e9
 
     def tokens(self) -> dict[str, Token]:
@@ -271,6 +263,12 @@ class Store:
     def read(self) -> Connection:
         """A connection that reads."""
         return self._database.read()
+
+    def _write(self, job: Job) -> None:
+        """Let the writer do something, and wait until it is on disk."""
+        with self._lock:
+            ticket = self.writer().submit(job)
+        ticket.wait()
 
     def _check_usable(self) -> None:
         if os.getpid() != self._pid:
