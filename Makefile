@@ -24,6 +24,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
+	$(RUN) benchmarks/service.py --out results/service.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .

@@ -63,9 +63,9 @@ def create_app(store: Store, *, loopback: bool = True, largest_body: int = LARGE
         lifespan=_lifespan(store),
         responses=_PROBLEMS,
     )
+    _add_plays(app, store)  # first: routes are looked through in this order
     _add_pages(app, store)
     _add_experiments(app, store)
-    _add_plays(app, store)
     _add_views(app, store)
     _add_controls(app, store)
     _add_tokens(app, store)

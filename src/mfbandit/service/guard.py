@@ -1,5 +1,6 @@
 """What every request has to pass before anything else: host, token, kind and size of its body."""
 
+import functools
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
@@ -51,7 +52,10 @@ class Guard:
         if problem is not None:
             await answer(send, problem)
             return
-        await self._limited(scope, receive, send)
+        if b"content-length" in headers:  # the server reads no more than that
+            await self._app(scope, receive, send)
+        else:
+            await self._limited(scope, receive, send)
 
     def _problem(self, scope: Scope, headers: dict[bytes, bytes]) -> Problem | None:
         if self._loopback and not is_loopback(_host(headers)):
@@ -128,6 +132,7 @@ def needed(method: str, path: str) -> str:
     return "read" if method in ("GET", "HEAD") else "write"
 
 
+@functools.lru_cache(maxsize=100)
 def is_loopback(host: str) -> bool:
     """Whether a host is this machine and no other can reach it by that name.
 

@@ -1,5 +1,6 @@
 """Listening: uvicorn with the service, until it is told to stop."""
 
+import gc
 import signal
 import socket
 import sys
@@ -13,7 +14,6 @@ from mfbandit.service.app import create_app
 from mfbandit.service.guard import is_loopback
 from mfbandit.store import Store
 
-SWITCH_EVERY = 0.0005  # seconds: the writer's thread must not wait long for its turn while requests pour in
 GRACE = 10  # seconds for requests that are under way when it is told to stop
 
 
@@ -36,9 +36,17 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         )
     listening = _listen(host, port)
     address = f"http://{_shown(host)}:{listening.getsockname()[1]}"
-    sys.setswitchinterval(SWITCH_EVERY)
+    calm_collector()
     app = create_app(store, loopback=is_loopback(host))
-    config = uvicorn.Config(app, log_level="warning", access_log=False, timeout_graceful_shutdown=GRACE, lifespan="on")
+    config = uvicorn.Config(
+        app,
+        log_level="warning",
+        access_log=False,
+        proxy_headers=False,
+        server_header=False,
+        timeout_graceful_shutdown=GRACE,
+        lifespan="on",
+    )
     if not quiet:
         tokens = len(store.tokens())
         who = (
@@ -47,6 +55,13 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         sys.stderr.write(f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n")
         sys.stderr.flush()
     _Server(config).run(sockets=[listening])
+
+
+def calm_collector() -> None:
+    """Let Python look for garbage in cycles less often: it made a sixth of the time of a request, and half its p99."""
+    gc.collect()
+    gc.freeze()  # what was loaded until now stays
+    gc.set_threshold(50_000, 50, 100)
 
 
 class _Server(uvicorn.Server):

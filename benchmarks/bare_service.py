@@ -1,0 +1,53 @@
+"""The least that a durable route can be: FastAPI over the same group commit, without an experiment behind it.
+
+python benchmarks/bare_service.py STORE PORT
+"""
+
+import itertools
+import sys
+import time
+
+import uvicorn
+from fastapi import FastAPI
+from pydantic import BaseModel
+
+from mfbandit.events import Told
+from mfbandit.packed import Record
+from mfbandit.service.serve import calm_collector
+from mfbandit.store import open_database
+from mfbandit.writer import Chain, Writer
+
+
+class Result(BaseModel):
+    """The result of one play."""
+
+    play: str
+    reward: float
+    cost: float | None = None
+
+
+class Results(BaseModel):
+    """What the service takes, too."""
+
+    results: list[Result]
+
+
+def bare(place: str) -> FastAPI:
+    """One route that writes a row and answers once it is on disk."""
+    app, writer, chain = FastAPI(), Writer(open_database(place), "a benchmark"), Chain(1, 0, 0)
+    numbers = itertools.count(1)
+
+    @app.post("/api/experiments/{name}/tell")
+    async def tell(name: str, body: Results) -> dict[str, int]:  # noqa: ARG001 - the same address
+        with writer.lock:
+            told = Told(0, body.results[0].reward, 1.0)
+            ticket = writer.submit((chain, [Record(next(numbers), time.time(), told)]))
+        await ticket
+        return {"done": 1}
+
+    return app
+
+
+if __name__ == "__main__":
+    calm_collector()
+    uvicorn.run(bare(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", access_log=False)
