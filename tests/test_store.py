@@ -699,8 +699,11 @@ class TestStore:
             play_some(make(store, "two"), 3)
             with pytest.raises(ValueError, match="confirm must be the name again, 'two'"):
                 store.delete("two", confirm="one")
+            two = store.open("two")
             store.delete("two", confirm="two")
             assert store.list() == ("one",)
+            with pytest.raises(UnknownExperiment, match="experiment 'two' was deleted"):
+                two.ask()
             with pytest.raises(UnknownExperiment):
                 store.delete("two", confirm="two")
             assert make(store, "two").events == 0
@@ -712,6 +715,33 @@ class TestStore:
             assert two.events == 0
             with pytest.raises(UnknownPlay):
                 two.tell(one.ask(), 0.5)
+
+    def test_nothing_is_appended_to_an_experiment_that_is_gone(self, place):
+        with Store(place) as store:
+            experiment = make(store)
+            store._write(lambda connection: connection.run("DELETE FROM mfbandit_experiments"))
+            with pytest.raises(StoreError):
+                experiment.ask()
+            with pytest.raises(UnknownExperiment):
+                experiment.ask()
+
+    def test_one_of_many_who_make_the_same_experiment_succeeds(self, place):
+        with Store(place) as store:
+            outcomes = []
+
+            def one():
+                try:
+                    make(store)
+                    outcomes.append("made")
+                except Conflict:
+                    outcomes.append("conflict")
+
+            threads = [threading.Thread(target=one) for _ in range(8)]
+            for thread in threads:
+                thread.start()
+            for thread in threads:
+                thread.join()
+            assert sorted(outcomes) == ["conflict"] * 7 + ["made"]
 
     def test_open_gives_the_same_object_to_all(self, tmp_path):
         with Store(tmp_path / "store.db") as store:

@@ -23,12 +23,14 @@ TABLES = {
         "definition TEXT NOT NULL, request TEXT, head BIGINT NOT NULL, digest BIGINT NOT NULL"
     ),
     "mfbandit_log": (
-        "experiment BIGINT NOT NULL, seq BIGINT NOT NULL, time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, "
+        "experiment BIGINT NOT NULL REFERENCES mfbandit_experiments (id), seq BIGINT NOT NULL, "
+        "time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, "
         "play BIGINT, arm BIGINT, fidelity BIGINT, reward DOUBLE PRECISION, cost DOUBLE PRECISION, "
         "due DOUBLE PRECISION, request TEXT, body TEXT, PRIMARY KEY (experiment, seq)"
     ),
     "mfbandit_snapshots": (
-        "experiment BIGINT NOT NULL, upto BIGINT NOT NULL, digest BIGINT NOT NULL, packed BYTEA NOT NULL, "
+        "experiment BIGINT NOT NULL REFERENCES mfbandit_experiments (id), upto BIGINT NOT NULL, "
+        "digest BIGINT NOT NULL, packed BYTEA NOT NULL, "
         "PRIMARY KEY (experiment, upto)"
     ),
     "mfbandit_tokens": (

@@ -12,7 +12,7 @@ import numpy as np
 
 from mfbandit.confidence import Bounds
 from mfbandit.database import Connection
-from mfbandit.errors import Conflict
+from mfbandit.errors import Conflict, UnknownExperiment
 from mfbandit.events import ArmAdded, ArmRestored, Asked, Event, Expired, Failed, Noted, Renewed, Told
 from mfbandit.experiment import Experiment
 from mfbandit.fidelities import Fidelities
@@ -101,6 +101,7 @@ class DurableExperiment(Experiment):
         self._request: str | None = None  # the key of the request at work
         self._until: float | None = None  # when the leases of plays that it asks for end
         self._news: list[Record] = []
+        self._deleted = False
         self._promise: Promise | None = None
         self._load()
 
@@ -298,6 +299,10 @@ class DurableExperiment(Experiment):
             with self._home.lock():
                 self._load()
 
+    def forget(self) -> None:
+        """The experiment is being deleted: whoever still has it is told so from now on."""
+        self._deleted = True
+
     # How it is kept
 
     def _keep(
@@ -403,6 +408,8 @@ class DurableExperiment(Experiment):
     @contextmanager
     def _current(self) -> Iterator[None]:
         with self._home.lock():
+            if self._deleted:
+                raise UnknownExperiment(f"experiment {self._name!r} was deleted from {self._home.name}")
             if self._generation != self._home.generation():
                 self._load()
             yield

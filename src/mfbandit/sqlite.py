@@ -112,6 +112,7 @@ class SQLiteConnection:
         if mode != "wal":
             raise StoreError(f"{self._name} must be on a disk that SQLite's WAL mode works on, and it gave {mode!r}")
         self.run("PRAGMA synchronous = FULL")
+        self.run("PRAGMA foreign_keys = ON")  # nothing is appended to an experiment that was deleted
         self.run("PRAGMA fullfsync = ON")  # macOS needs to be told
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:

@@ -66,6 +66,7 @@ class Store:
         self._database = open_database(place)
         self._clock, self._read_only = clock, read_only
         self._lock: Any = threading.RLock()
+        self._one_by_one = threading.Lock()  # experiments are made and deleted one after the other
         self._writer: Writer | None = None
         self._pid = os.getpid()
         self._open: dict[str, DurableExperiment] = {}
@@ -128,11 +129,10 @@ class Store:
             "lease": None if lease is None else positive("lease", lease),
         }
         definition = json.dumps(first, allow_nan=False)
-        with self._lock:
-            if self._made_by(name, request_key):
-                return self.open(name, policy=policy, fidelities=fidelities)
-            ticket = self.writer().submit(lambda connection: self._insert(connection, name, definition, request_key))
-        ticket.wait()
+        self.writer()
+        with self._one_by_one:
+            if not self._made_by(name, request_key):
+                self._write(lambda connection: self._insert(connection, name, definition, request_key))
         return self.open(name, policy=policy, fidelities=fidelities)
 
     def open(
@@ -181,13 +181,15 @@ class Store:
         """
         if confirm != name:
             raise ValueError(f"confirm must be the name again, {name!r}, to delete an experiment, got {confirm!r}")
-        with self._lock:
-            writer = self.writer()
+        self.writer()
+        with self._one_by_one:
             with closing(self.read()) as connection:
                 number = entry(connection, name, self.name).id
-            ticket = writer.submit(lambda connection: _delete(connection, number))
-            self._open.pop(name, None)
-        ticket.wait()
+            with self._lock:
+                opened = self._open.pop(name, None)
+                if opened is not None:
+                    opened.forget()
+            self._write(lambda connection: _delete(connection, number))
 
     # Tokens of a service over this store
 

@@ -9,7 +9,7 @@ import anyio
 import anyio.to_thread
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 import mfbandit
@@ -111,7 +111,11 @@ def _play(play: Play) -> dict[str, Any]:
 
 
 def _add_pages(app: FastAPI, store: Store) -> None:
-    @app.get("/", response_class=HTMLResponse, include_in_schema=False)
+    @app.get("/", include_in_schema=False)
+    async def start() -> Response:
+        return RedirectResponse("/api")
+
+    @app.get("/api", response_class=HTMLResponse, include_in_schema=False)
     async def page() -> str:
         return reference(app.openapi())
 

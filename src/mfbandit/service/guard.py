@@ -14,7 +14,7 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = {"/", "/health", "/openapi.json", "/favicon.ico"}  # no data there
+OPEN = {"/", "/api", "/health", "/openapi.json", "/favicon.ico"}  # no data there
 LARGEST_BODY = 16 * 2**20  # bytes: an experiment of 100,000 named arms fits
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),

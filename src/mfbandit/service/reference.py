@@ -11,6 +11,7 @@ h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(-
 details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: .4rem .8rem; }
 summary { cursor: pointer; } code, pre { font: 14px/1.45 ui-monospace, monospace; }
 pre { background: var(--soft); padding: .6rem; border-radius: 6px; overflow-x: auto; }
+.about { display: block; margin-left: 5.4rem; opacity: .8; }
 .method { display: inline-block; min-width: 4.2rem; font-weight: 600; }
 table { border-collapse: collapse; } td, th { text-align: left; padding: .15rem 1rem .15rem 0; vertical-align: top; }
 """
@@ -48,8 +49,8 @@ def _route(document: dict[str, Any], method: str, path: str, route: dict[str, An
     if body is not None:
         inside.append(f"<p>Body:</p><pre>{escape(_example(document, body))}</pre>")
     return (
-        f"<details><summary><code><span class='method'>{method.upper()}</span> {escape(path)}</code></summary>"
-        f"<p>{about}</p>{''.join(inside)}</details>\n"
+        f"<details><summary><code><span class='method'>{method.upper()}</span> {escape(path)}</code> "
+        f"<span class='about'>{about}</span></summary>{''.join(inside)}</details>\n"
     )
 
 
