@@ -155,6 +155,7 @@ class Server:
                 stdin=subprocess.DEVNULL,
                 stdout=log,
                 stderr=log,
+                process_group=0,  # Ctrl-C is for the tests
                 **account(),
             )
         self._wait()
