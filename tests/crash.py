@@ -107,20 +107,27 @@ class Service:
         # Measuring which lines run doubles the time to start, and what is killed cannot report anyway.
         environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
         with self.messages.open("ab") as messages:
-            self.process = subprocess.Popen(words, stdin=subprocess.DEVNULL, stderr=messages, env=environment)
+            # In a group of its own: Ctrl-C is for whoever kills, not for what is killed.
+            self.process = subprocess.Popen(
+                words, stdin=subprocess.DEVNULL, stderr=messages, env=environment, process_group=0
+            )
 
-    def wait(self) -> None:
-        """Return when it answers."""
+    def wait(self, *names: str) -> None:
+        """Return when it answers, and has read the logs of these experiments."""
+        for path in ("/health", *(f"/api/experiments/{name}" for name in names)):
+            self._wait(path)
+
+    def _wait(self, path: str) -> None:
         deadline = time.monotonic() + PATIENCE
-        while not self._answers():
+        while not self._answers(path):
             ended = self.process is None or self.process.poll() is not None
             if ended or time.monotonic() > deadline:
                 raise RuntimeError(f"the service does not answer: {self.messages.read_text()[-2000:]}")
             time.sleep(0.01)
 
-    def _answers(self) -> bool:
+    def _answers(self, path: str) -> bool:
         try:
-            with urllib.request.urlopen(f"{self.url}/health", timeout=5) as answer:  # noqa: S310 - our own address
+            with urllib.request.urlopen(self.url + path, timeout=PATIENCE) as answer:  # noqa: S310 - our own address
                 return bool(answer.status == 200)
         except (urllib.error.URLError, OSError):
             return False
@@ -297,7 +304,7 @@ def run(
     plan: Plan,
     *,
     server: Server | None = None,
-    tick: Callable[[int, list[Diary]], None] = lambda *_: None,
+    tick: Callable[[int, list[Diary]], bool] = lambda *_: True,
 ) -> Record:
     """Do as planned with a new store, and compare what the clients know with what the store has.
 
@@ -306,8 +313,8 @@ def run(
         folder: where messages go.
         plan: how to kill.
         server: the one that the address is of, if it is to be killed.
-        tick: called after each kill with their number; a KeyboardInterrupt from it, or anywhere, ends the killing, and
-            what was done until then is compared all the same.
+        tick: called after each kill with their number; if it returns False, the killing ends, and what was done until
+            then is compared all the same.
     """
     began, faults = time.monotonic(), list[str]()
     with mfb.Store(place) as store:
@@ -350,31 +357,24 @@ def _kill_all(
     server: Server | None,
     signs: Signs,
     faults: list[str],
-    tick: Callable[[int], None],
+    tick: Callable[[int], bool],
 ) -> int:
     chance, kills = random.Random(plan.seed), 0  # noqa: S311 - no secrets
-    try:
-        service.wait()
+    while True:
+        service.wait(*POLICIES)
         signs.up.set()
-        while kills < plan.kills:
-            # As many in the first milliseconds as in the last half second.
-            time.sleep(math.exp(chance.uniform(*map(math.log, plan.up))))
-            signs.up.clear()
-            way = chance.choice(plan.ways)
-            kills += 1
+        if (kills and not tick(kills)) or kills >= plan.kills:
+            return kills
+        # As many in the first tenth of the time as in the last half.
+        time.sleep(math.exp(chance.uniform(*map(math.log, plan.up))))
+        signs.up.clear()
+        way = chance.choice(plan.ways)
+        _end(way, service, server, faults)
+        kills += 1
+        while kills < plan.kills and way == "kill" and chance.random() < plan.early:
+            time.sleep(chance.uniform(0, 1.5))
             _end(way, service, server, faults)
-            while kills < plan.kills and way == "kill" and chance.random() < plan.early:
-                time.sleep(chance.uniform(0, 1.5))
-                kills += 1
-                _end(way, service, server, faults)
-            service.wait()
-            signs.up.set()
-            tick(kills)
-    except KeyboardInterrupt:
-        if service.process is None:
-            service.start()
-        service.wait()
-    return kills
+            kills += 1
 
 
 def _end(way: str, service: Service, server: Server | None, faults: list[str]) -> None:
