@@ -4,7 +4,7 @@ VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
 
-.PHONY: reproduce test check bench format figures clean
+.PHONY: reproduce test check bench soak format figures clean
 
 reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/report.html
 	$(VENV)/bin/mfbandit reproduce --out results
@@ -25,6 +25,9 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/policies.py --out results/policies.json
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
 	$(RUN) benchmarks/service.py --out results/service.json
+
+soak: $(READY)  ## a thousand kills of the service under load, and what was lost: some half an hour
+	$(RUN) tests/soak.py --kills 1000 --out results/soak.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .
