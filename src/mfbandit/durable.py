@@ -16,8 +16,8 @@ from mfbandit.errors import Conflict, UnknownExperiment
 from mfbandit.events import ArmAdded, ArmRestored, Asked, Event, Expired, Failed, Noted, Renewed, Told
 from mfbandit.experiment import Experiment
 from mfbandit.fidelities import Fidelities
-from mfbandit.logs import Entry, damaged, entry, read_all, read_page, read_records
-from mfbandit.packed import CODES, COLUMNS, Packed, Record, events_of, from_row
+from mfbandit.logs import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
+from mfbandit.packed import CODES, COLUMNS, WITH_TEXT, Packed, Record, events_of
 from mfbandit.policies import Policy
 from mfbandit.stats import Play
 from mfbandit.values import positive
@@ -444,7 +444,7 @@ class DurableExperiment(Experiment):
         self._leases: list[tuple[float, int]] = []
 
     def _fold(self, rows: Packed, connection: Connection) -> None:
-        texts = self._texts(connection)
+        texts = self._texts(rows, connection)
         rare = np.flatnonzero(rows["kind"] >= COMMON).tolist()
         start = 0
         for place in [*rare, len(rows)]:
@@ -465,12 +465,13 @@ class DurableExperiment(Experiment):
             self._ledger.apply(event)
             self._react(event)
 
-    def _texts(self, connection: Connection) -> dict[int, Event]:
-        rows = connection.query(
+    def _texts(self, rows: Packed, connection: Connection) -> dict[int, Event]:
+        found = connection.query(
             f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND body IS NOT NULL",  # noqa: S608
             (self._entry.id,),
         )
-        return {record.seq: record.event for record in map(from_row, rows)}
+        due = np.flatnonzero(np.isin(rows["kind"], WITH_TEXT)) + 1
+        return {record.seq: record.event for record in texts_as_written(self._entry, rows, found, due)}
 
     def _find_leases(self, rows: Packed) -> None:
         kinds = rows["kind"]
@@ -486,7 +487,10 @@ class DurableExperiment(Experiment):
         asked = np.flatnonzero(rows["kind"] == CODES[Asked]) + 1
         waiting = asked[list(self._ledger.pending)].tolist()
         found = _requests(connection, self._entry.id, self._entry.head, waiting)
-        for record in map(from_row, found):
+        # A text of an event that has none itself is that of its request.
+        keyed = np.flatnonzero((rows["text"] != 0) & ~np.isin(rows["kind"], WITH_TEXT)) + 1
+        due = keyed[(keyed > _latest(self._entry.head)) | np.isin(keyed, waiting)]
+        for record in texts_as_written(self._entry, rows, found, due):
             self._remember_request(str(record.request), record.event)
 
 
@@ -514,7 +518,7 @@ def _checked_key(key: str) -> str:
 
 def _requests(connection: Connection, experiment: int, head: int, waiting: list[int]) -> list[tuple[Any, ...]]:
     select = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND request IS NOT NULL"  # noqa: S608
-    latest = max(0, head - 2 * REMEMBERED)
+    latest = _latest(head)
     rows = connection.query(f"{select} AND seq > ? ORDER BY seq", (experiment, latest))
     older = [seq for seq in waiting if seq <= latest]
     for start in range(0, len(older), 500):
@@ -522,6 +526,11 @@ def _requests(connection: Connection, experiment: int, head: int, waiting: list[
         places = ", ".join("?" * len(part))
         rows = [*connection.query(f"{select} AND seq IN ({places}) ORDER BY seq", (experiment, *part)), *rows]
     return rows
+
+
+def _latest(head: int) -> int:
+    """Request keys of all events after this one are kept."""
+    return max(0, head - 2 * REMEMBERED)
 
 
 def _definition(of: Entry) -> dict[str, Any]:

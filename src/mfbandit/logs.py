@@ -1,6 +1,6 @@
 """Reading the log of an experiment back: all of it, checked against its digest.
 
-The digest starts from the experiment's name and definition and runs over every event. It is written with every group,
+The digest starts from all that an experiment began with and runs over every event. It is written with every group,
 so that a log with a byte changed, a row missing or its end cut off does not pass. Snapshots hold the same bytes in
 large pieces, each with the digest up to its end; what they do not cover is read from the log's own rows.
 """
@@ -13,6 +13,7 @@ from typing import Any
 
 import numpy as np
 
+from mfbandit.arrays import IntArray
 from mfbandit.database import Connection
 from mfbandit.errors import StoreDamaged, UnknownExperiment
 from mfbandit.packed import COLUMNS, Packed, Record, from_row, pack, unpack
@@ -37,16 +38,16 @@ class Entry:
     @property
     def start(self) -> int:
         """The digest before the first event."""
-        return first_digest(self.name, self.definition)
+        return first_digest(self.name, self.definition, self.created, self.request)
 
 
-def first_digest(name: str, definition: str) -> int:
+def first_digest(name: str, definition: str, created: float, request: str | None) -> int:
     """The digest of a log without events.
 
-    >>> first_digest("ads", "{}") == first_digest("adz", "{}")
+    >>> first_digest("ads", "{}", 0.0, None) == first_digest("adz", "{}", 0.0, None)
     False
     """
-    return zlib.crc32(f"{name}\0{definition}".encode())
+    return zlib.crc32(f"{name}\0{definition}\0{created!r}\0{request}".encode())
 
 
 def entries(connection: Connection) -> list[Entry]:
@@ -82,7 +83,7 @@ def read_all(connection: Connection, of: Entry) -> tuple[Packed, Chain]:
     parts, upto, digest = _snapshots(connection, of)
     chain = Chain(of.id, upto, digest)
     for page in pages(connection, of, after=upto):
-        data = _packed(of, page)
+        data = packed(of, page)
         chain.digest = zlib.crc32(data, chain.digest)
         chain.head += len(page)
         chain.tail += data
@@ -96,13 +97,13 @@ def _snapshots(connection: Connection, of: Entry) -> tuple[list[Packed], int, in
     """The snapshots that follow each other from the start, where the last of them ends, and the digest there."""
     parts: list[Packed] = []
     upto, digest = 0, of.start
-    for end, expected, packed in connection.query(
+    for end, expected, piece in connection.query(
         "SELECT upto, digest, packed FROM mfbandit_snapshots WHERE experiment = ? ORDER BY upto", (of.id,)
     ):
         try:
-            data = zlib.decompress(packed)
+            data = zlib.decompress(piece)
             rows = unpack(data)
-        except (zlib.error, ValueError):
+        except (zlib.error, ValueError, TypeError):
             break
         new = zlib.crc32(data, digest)
         if upto + len(rows) != end or new != expected or end > of.head:
@@ -114,7 +115,7 @@ def _snapshots(connection: Connection, of: Entry) -> tuple[list[Packed], int, in
 def read_page(connection: Connection, of: Entry, after: int, limit: int) -> list[Record]:
     """Some events after a number."""
     rows = connection.query(f"{_SELECT} ORDER BY seq LIMIT ?", (of.id, after, limit))
-    return [from_row(row) for row in rows]
+    return _records(of, rows)
 
 
 def pages(connection: Connection, of: Entry, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
@@ -131,14 +132,39 @@ def read_records(connection: Connection, of: Entry, after: int = 0) -> Iterator[
     """Events one by one; those of the whole log (``after=0``) are checked against its digest at the end."""
     digest, seq = of.start, after
     for page in pages(connection, of, after):
-        digest = zlib.crc32(_packed(of, page), digest)
-        yield from map(from_row, page)
+        digest = zlib.crc32(packed(of, page), digest)
+        yield from _records(of, page)
         seq += len(page)
     if after == 0:
         _check(of, seq, digest)
 
 
-def _packed(of: Entry, page: list[tuple[Any, ...]]) -> bytes:
+def texts_as_written(of: Entry, rows: Packed, found: list[tuple[Any, ...]], due: IntArray) -> list[Record]:
+    """Records that were read beside the packed rows, which have no texts: all that are due, each as it was written.
+
+    Args:
+        of: whose log it is.
+        rows: all its events packed, checked already.
+        found: rows of the log that have a text.
+        due: numbers of events that must be among them.
+    """
+    numbers = [row[0] for row in found]
+    known = all(type(number) is int and 0 < number <= len(rows) for number in numbers)
+    places = np.array(numbers if known else [], dtype=np.int64) - 1
+    if not known or not np.isin(due, places + 1).all() or rows[places].tobytes() != packed(of, found):
+        raise damaged(of, "the texts of its events are not those that were written")
+    return _records(of, found)
+
+
+def _records(of: Entry, rows: list[tuple[Any, ...]]) -> list[Record]:
+    try:
+        return [from_row(row) for row in rows]
+    except (ValueError, TypeError) as error:
+        raise damaged(of, f"an event after {rows[0][0]} cannot be read ({error})") from None
+
+
+def packed(of: Entry, page: list[tuple[Any, ...]]) -> bytes:
+    """The bytes of rows of the log."""
     try:
         return b"".join(map(pack, page))
     except (struct.error, TypeError, ValueError) as error:

@@ -40,6 +40,7 @@ CODES: dict[type[Event], int] = {kind: code for code, kind in enumerate(KINDS)}
 _NAMES = {kind.__name__: code for code, kind in enumerate(KINDS)}
 _IN_COLUMNS = {kind: tuple(name for name in NUMBERS if name in FIELDS[kind]) for kind in KINDS}
 _IN_BODY = {kind: tuple(name for name in FIELDS[kind] if name not in NUMBERS) for kind in KINDS}
+WITH_TEXT = [CODES[kind] for kind in KINDS if _IN_BODY[kind]]  # kinds that packed rows do not hold whole
 
 Packed = NDArray[Any]
 

@@ -68,7 +68,10 @@ class SQLite:
         return {name for (name,) in names if name.startswith(PREFIX)}
 
     def create(self, connection: Connection) -> None:
-        """Make the tables."""
+        """Make the tables, unless the file had some once: one whose first page was wiped out must not pass for new."""
+        ((pages,),) = connection.query("PRAGMA page_count")
+        if pages > 1 and not connection.query("SELECT 1 FROM sqlite_schema LIMIT 1"):
+            raise StoreDamaged(f"{self.name} is damaged: it has {pages} pages and no table; take the last backup")
         for name, columns in TABLES.items():
             connection.run(f"CREATE TABLE {name} ({columns}) WITHOUT ROWID")
         connection.run(INDEX)
@@ -76,7 +79,7 @@ class SQLite:
     def verify(self, connection: Connection) -> None:
         """See that the small tables hang together; the log has its digests."""
         for table in ("mfbandit_store", "mfbandit_experiments", "mfbandit_tokens"):
-            found = connection.query(f"PRAGMA quick_check({table})")
+            found = connection.query(f"PRAGMA integrity_check({table})")  # names are looked up in an index, too
             if found != [("ok",)]:
                 raise StoreDamaged(f"{self.name} is damaged: {found[0][0]}; take the last backup")
 
@@ -157,6 +160,8 @@ def _named(name: str) -> Iterator[None]:
                 f"{name} is damaged ({text}): take the last backup; `mfbandit doctor` may say more"
             ) from error
         raise StoreUnavailable(f"{name} cannot be used now: {text}") from error
+    except UnicodeDecodeError as error:  # not even the message about it can be read
+        raise StoreDamaged(f"{name} is damaged ({error}): take the last backup") from error
 
 
 @contextmanager

@@ -290,7 +290,9 @@ class Store:
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
         ((last,),) = connection.query("SELECT coalesce(max(id), 0) FROM mfbandit_experiments")
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
-        row = (last + 1, name, self._clock(), definition, request, 0, first_digest(name, definition))
+        created = float(self._clock())
+        digest = first_digest(name, definition, created, request)
+        row = (last + 1, name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
 
 
