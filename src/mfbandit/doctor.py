@@ -11,8 +11,8 @@ import numpy as np
 
 from mfbandit.database import Connection, Database, check_tables
 from mfbandit.errors import StoreDamaged, StoreError
-from mfbandit.logs import Entry, entries, pages, read_all
-from mfbandit.packed import pack, unpack
+from mfbandit.logs import Entry, entries, packed, pages, read_all
+from mfbandit.packed import unpack
 from mfbandit.progress import bar
 from mfbandit.sqlite import SHARED, SQLite, file_system
 from mfbandit.store import open_database
@@ -109,7 +109,7 @@ def _pages(database: Database, connection: Connection) -> list[Finding]:
     """What SQLite itself says about every page of the file."""
     if not isinstance(database, SQLite):
         return []
-    found = [text for (text,) in connection.query("PRAGMA quick_check")]
+    found = [text for (text,) in connection.query("PRAGMA integrity_check")]
     if found == ["ok"]:
         return [Finding("good", "pages", "SQLite finds no fault")]
     return [Finding("wrong", "pages", f"{found[0]}; take the last backup")]
@@ -121,14 +121,20 @@ def _experiment(connection: Connection, of: Entry) -> list[Finding]:
         with bar(f"log of {of.name}", max(of.head, 1)) as tick:
             parts = []
             for page in pages(connection, of):
-                parts.append(b"".join(map(pack, page)))
+                parts.append(packed(of, page))
                 tick(len(page))
         rows = unpack(b"".join(parts))
-        quick, _ = read_all(connection, of)
+        quick, chain = read_all(connection, of)
         ((snapshots, upto),) = connection.query(
-            "SELECT count(*), coalesce(max(upto), 0) FROM mfbandit_snapshots WHERE experiment = ?", (of.id,)
+            "SELECT count(*), coalesce(max(upto), 0) FROM mfbandit_snapshots WHERE experiment = ? AND upto <= ?",
+            (of.id, of.head),
         )
     if not np.array_equal(rows.view(np.uint8), quick.view(np.uint8)):
         raise StoreDamaged("snapshots and log disagree: take the last backup")
+    used = chain.head - chain.tail_rows
+    if used != upto:
+        raise StoreDamaged(
+            f"its snapshots after event {used:,} are damaged; the log itself is whole, and is used instead"
+        )
     detail = f"{of.head:,} events, each as it was written; {snapshots} snapshots up to event {upto:,} agree"
     return [Finding("good", f"experiment {of.name}", detail)]
