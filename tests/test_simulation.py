@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from mfbandit import MFUCB, UCB, Simulation, compare, paper_problem, simulate
-from mfbandit.simulation import t_quantile
+from mfbandit.quantiles import t_quantile
 
 PROBLEM = paper_problem(3, seed=1)
 WORDS = ("policy", "problem", "account", "seed", "spawn_key")

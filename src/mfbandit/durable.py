@@ -3,13 +3,14 @@
 import heapq
 import json
 import math
-from collections.abc import Callable, Generator, Iterable, Iterator
+from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Protocol, TypeVar, overload
 
 import numpy as np
 
+from mfbandit.audit import Audit
 from mfbandit.confidence import Bounds
 from mfbandit.database import Connection
 from mfbandit.errors import Conflict, UnknownExperiment
@@ -223,6 +224,10 @@ class DurableExperiment(Experiment):
         """Let another policy of the package pick plays from now on, with all that was learned."""
         self._keep(lambda: Experiment.set_policy(self, policy))
 
+    def set_biases(self, biases: Sequence[float]) -> None:
+        """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew."""
+        self._keep(lambda: Experiment.set_biases(self, biases))
+
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
         self._keep(lambda: Experiment.note(self, text), request_key, Noted, lambda _: None)
@@ -269,6 +274,11 @@ class DurableExperiment(Experiment):
         """The arm that the policy would recommend now."""
         with self._current():
             return super().best()
+
+    def audit(self) -> Audit:
+        """Whether the assumed biases hold, by all results so far."""
+        with self._current():
+            return super().audit()
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""

@@ -103,6 +103,22 @@ class Noted:
     text: str
 
 
+@dataclass(frozen=True, slots=True)
+class BiasRefuted:
+    """Results of an arm refute the bias that was assumed for a fidelity; it must be at least ``needed``."""
+
+    fidelity: int
+    arm: int
+    needed: float
+
+
+@dataclass(frozen=True, slots=True)
+class BiasesSet:
+    """Other biases ζ_1, …, ζ_M are assumed from now on."""
+
+    biases: list[float]
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -118,6 +134,8 @@ Event: TypeAlias = (
     | CapitalSet
     | PolicySet
     | Noted
+    | BiasRefuted
+    | BiasesSet
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -136,6 +154,8 @@ KINDS: tuple[type[Event], ...] = (
     CapitalSet,
     PolicySet,
     Noted,
+    BiasRefuted,
+    BiasesSet,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -10,6 +10,7 @@ from typing import Any, overload
 
 from mfbandit import events
 from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.audit import Audit, audit, needed_bias, scales
 from mfbandit.capital import limit
 from mfbandit.confidence import Bounds, bounds_table
 from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, UnknownPlay
@@ -19,6 +20,8 @@ from mfbandit.events import (
     ArmRetired,
     ArmSetAside,
     Asked,
+    BiasesSet,
+    BiasRefuted,
     CapitalSet,
     Event,
     Expired,
@@ -88,7 +91,7 @@ class Experiment:
             raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
         labels = _labels(arms)
         self._use(policy)
-        self._fidelities = fidelities
+        self._assume(fidelities)
         self._ledger = Ledger(fidelities, labels)
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._ledger.stats
@@ -247,6 +250,19 @@ class Experiment:
         used = positive("rho", getattr(self._policy, "rho", 2.0) if rho is None else rho)
         return bounds_table(self._ledger.stats, self._fidelities, used, self.arms)
 
+    def audit(self) -> Audit:
+        """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.audit`.
+
+        It may be looked at after every result: in 99 of 100 experiments no bias that holds is ever refuted. The first
+        time that an arm refutes one is an event in the log. Nothing changes by itself; :meth:`set_biases` does it.
+
+        >>> from mfbandit import MFUCB, Bounded
+        >>> exp = Experiment(MFUCB(), arms=2, fidelities=Fidelities([1, 10], [0.1, 0], Bounded()))
+        >>> exp.audit().alarm
+        False
+        """
+        return audit(self._ledger.stats, self._fidelities, self.arms)
+
     # The verbs
 
     @overload
@@ -320,6 +336,7 @@ class Experiment:
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._add(event)
+            self._watch(event.play)
 
     def tell_many(self, results: Iterable[tuple[Play | str, float, float | None]]) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
@@ -337,6 +354,7 @@ class Experiment:
                 raise Conflict(f"play {self._id}-{event.play} must have one result, got {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._add(event)
+            self._watch(event.play)
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
@@ -374,6 +392,7 @@ class Experiment:
         for asked, told in pairs:
             self._add(asked)
             self._add(told)
+            self._watch(told.play)
         return [self._play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
@@ -485,6 +504,22 @@ class Experiment:
         if record != policy_record(self._policy):
             self._add(PolicySet(record))
 
+    def set_biases(self, biases: Sequence[float]) -> None:
+        """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
+
+        >>> from mfbandit import MFUCB, Bounded
+        >>> fid = Fidelities([1, 10], [0.1, 0], Bounded())
+        >>> exp = Experiment(MFUCB(), arms=2, fidelities=fid)
+        >>> exp.set_biases([0.3, 0])
+        >>> exp.fidelities.biases
+        (0.3, 0.0)
+        """
+        changed = replace(self._fidelities, biases=biases)
+        if self._ledger.stats.active.any():
+            checked_choice(self._policy, self._ledger.stats, changed)
+        if changed.biases != self._fidelities.biases:
+            self._add(BiasesSet(list(changed.known_biases)))
+
     def note(self, text: str) -> None:
         """Write something into the log, for people.
 
@@ -547,6 +582,24 @@ class Experiment:
         self._policy = policy
         # Found out once: asking whether an object has a protocol takes as long as a play.
         self._remember = policy.remember if isinstance(policy, Remembers) else None
+
+    def _assume(self, fidelities: Fidelities) -> None:
+        self._fidelities = fidelities
+        self._biases = fidelities.biases[:-1] if fidelities.biases is not None else ()
+        self._scales = scales(fidelities) if self._biases else None
+
+    def _watch(self, play: int) -> None:
+        """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
+        if self._scales is None:
+            return
+        arm, fidelity = self._ledger.plays[play]
+        top = len(self._biases)
+        for low in range(top) if fidelity == top else (fidelity,):
+            # Nearly always the means are nearer than the bias: nothing more to be worked out after each result.
+            if self._ledger.difference(low, arm) > self._biases[low] and (low, arm) not in self._ledger.refuted:
+                needed = needed_bias(self._ledger.stats, low, arm, self._scales)
+                if needed > self._biases[low]:
+                    self._add(BiasRefuted(low, arm, needed))
 
     def _ask_one(self) -> Play:
         if self._ledger.paused:
@@ -643,6 +696,8 @@ class Experiment:
                 self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
         elif isinstance(event, CapitalSet):
             self._capital = event.capital
+        elif isinstance(event, BiasesSet):
+            self._assume(replace(self._fidelities, biases=event.biases))
         elif isinstance(event, PolicySet):
             self._use(policy_from_record(event.policy))
             self._ledger.memory = None

@@ -13,6 +13,8 @@ from mfbandit.events import (
     ArmRetired,
     ArmSetAside,
     Asked,
+    BiasesSet,
+    BiasRefuted,
     CapitalSet,
     Event,
     Expired,
@@ -118,6 +120,7 @@ class Ledger:
         self.aside: set[int] = set()
         self.failures: list[int] = []
         self.paused = False
+        self.refuted: dict[tuple[int, int], float] = {}  # needed bias by (fidelity, arm)
         self._told_at = [0] * len(fidelities)
         self._pending_at = [0] * len(fidelities)
         self._other_costs = 0.0
@@ -148,7 +151,17 @@ class Ledger:
         """Cost of all told and failed plays, and of those under way."""
         return _sum(self.costs, map(add, self._told_at, self._pending_at)) + self._other_costs
 
-    def apply(self, event: Event) -> None:
+    def difference(self, low: int, arm: int) -> float:
+        """|X̄_M − X̄_m| of an arm, or 0 where one of them has no result.
+
+        >>> Ledger(Fidelities(costs=[1, 10], biases=[0.1, 0]), ["a"]).difference(0, 0)
+        0.0
+        """
+        counts, sums = self._stats.counts, self._stats.sums
+        top, n = counts[-1, arm], counts[low, arm]
+        return float(abs(sums[-1, arm] / top - sums[low, arm] / n)) if top and n else 0.0
+
+    def apply(self, event: Event) -> None:  # noqa: PLR0912 - one for each kind of event
         """Move on by one event.
 
         >>> ledger = Ledger(Fidelities(costs=[1]), ["a"])
@@ -183,6 +196,10 @@ class Ledger:
                 self.paused = True
             case Resumed():
                 self.paused = False
+            case BiasRefuted(fidelity, arm, needed):
+                self.refuted[fidelity, arm] = needed
+            case BiasesSet():
+                self.refuted.clear()
             case Renewed() | CapitalSet() | PolicySet() | Noted():
                 pass  # not about plays or arms
 
@@ -227,7 +244,7 @@ class Ledger:
                 f"the log does not fit together: {event} after {len(self.plays)} plays of {len(self.labels)} arms"
             )
 
-    def _possible(self, event: Event) -> bool:  # noqa: PLR0911 - one for each kind of event
+    def _possible(self, event: Event) -> bool:  # noqa: PLR0911, PLR0912 - one for each kind of event
         match event:
             case Asked(play, arm, fidelity):
                 known = _below(arm, len(self.labels)) and _below(fidelity, len(self.costs))
@@ -254,6 +271,10 @@ class Ledger:
                 return isinstance(policy, dict)
             case Noted(text):
                 return isinstance(text, str)
+            case BiasRefuted(fidelity, arm, needed):
+                return _below(fidelity, len(self.costs) - 1) and _below(arm, len(self.labels)) and _finite(needed)
+            case BiasesSet(biases):
+                return isinstance(biases, list | tuple) and len(biases) == len(self.costs)
 
     def takes_outcome(self, play: int) -> bool:
         """Whether a play is under way, or expired and still takes a late result."""

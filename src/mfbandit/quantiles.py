@@ -1,0 +1,26 @@
+"""Quantiles that intervals need, without scipy."""
+
+import math
+from statistics import NormalDist
+
+
+def t_quantile(p: float, freedom: int) -> float:
+    r"""Quantile of Student's t by its expansion in 1/ν around the normal one, exact for 1 and 2 degrees of freedom.
+
+    From 3 degrees of freedom on the error is below 0.4 % at p = 0.975, and below 5 % at p = 0.9995; it falls quickly.
+
+    >>> [round(t_quantile(0.975, n), 3) for n in (1, 2, 9, 99)]
+    [12.706, 4.303, 2.262, 1.984]
+    """
+    if freedom == 1:
+        return math.tan(math.pi * (p - 0.5))
+    if freedom == 2:  # noqa: PLR2004 - has a closed form too
+        return (2 * p - 1) * math.sqrt(2 / (4 * p * (1 - p)))
+    z = NormalDist().inv_cdf(p)
+    terms = (
+        (z**3 + z) / 4,
+        (5 * z**5 + 16 * z**3 + 3 * z) / 96,
+        (3 * z**7 + 19 * z**5 + 17 * z**3 - 15 * z) / 384,
+        (79 * z**9 + 776 * z**7 + 1482 * z**5 - 1920 * z**3 - 945 * z) / 92160,
+    )
+    return float(z + sum(term / freedom ** (i + 1) for i, term in enumerate(terms)))
