@@ -316,32 +316,71 @@ def run(
         tick: called after each kill with their number; if it returns False, the killing ends, and what was done until
             then is compared all the same.
     """
-    began, faults = time.monotonic(), list[str]()
+    return under_load(
+        place,
+        folder,
+        plan,
+        lambda load: _kill_all(load, plan, server, lambda kills: tick(kills, load.diaries)),
+    )
+
+
+@dataclass(frozen=True)
+class Load:
+    """A service with clients at work.
+
+    Args:
+        service: the service.
+        diaries: what the clients sent, and what was acknowledged.
+        signs: what they are told.
+        faults: whatever goes wrong, in words.
+    """
+
+    service: Service
+    diaries: list[Diary]
+    signs: Signs
+    faults: list[str] = field(default_factory=list)
+
+    @property
+    def kept(self) -> int:
+        """How many results were acknowledged so far."""
+        return sum(len(diary.kept) for diary in self.diaries)
+
+
+def under_load(place: str, folder: Path, plan: Plan, act: Callable[[Load], int]) -> Record:
+    """Do something to a service on a new store while clients work, and compare what they know with what the store has.
+
+    Args:
+        place: the store's file or address; there is nothing yet.
+        folder: where messages go.
+        plan: how many clients, and their seed.
+        act: what is done to it; returns how often.
+    """
+    began = time.monotonic()
     with mfb.Store(place) as store:
         for name, policy in POLICIES.items():
             store.create(name, policy, arms=ARMS, fidelities=FIDELITIES)
     with Service(place, folder) as service:
-        with _clients(service, plan) as (diaries, signs):
-            kills = _kill_all(service, plan, server, signs, faults, lambda kills: tick(kills, diaries))
+        with _clients(service, plan) as load:
+            acts = act(load)
         code = service.signal(signal.SIGTERM)
     if code != 0:
-        faults.append(f"the service must end with 0 when it is told to, and ended with {code}")
+        load.faults.append(f"the service must end with 0 when it is told to, and ended with {code}")
     if "Traceback" in service.messages.read_text():
-        faults.append(f"the service met {service.messages.read_text()[-4000:]}")
+        load.faults.append(f"the service met {service.messages.read_text()[-4000:]}")
     with mfb.Store(place) as store:
-        found = [_compare(store.open(name), [d for d in diaries if d.experiment == name]) for name in POLICIES]
-    return _record(kills, diaries, found, faults, time.monotonic() - began)
+        found = [_compare(store.open(name), [d for d in load.diaries if d.experiment == name]) for name in POLICIES]
+    return _record(acts, load, found, time.monotonic() - began)
 
 
 @contextmanager
-def _clients(service: Service, plan: Plan) -> "Iterator[tuple[list[Diary], Signs]]":
+def _clients(service: Service, plan: Plan) -> Iterator[Load]:
     """Clients at work; at the end all have stopped, and what they did not hear of stays unknown."""
     signs = Signs()
     clients = [Client(number, service.url, signs, plan.seed) for number in range(plan.clients)]
     for client in clients:
         client.start()
     try:
-        yield [client.diary for client in clients], signs
+        yield Load(service, [client.diary for client in clients], signs)
     finally:
         signs.stop.set()
         signs.up.set()
@@ -351,15 +390,9 @@ def _clients(service: Service, plan: Plan) -> "Iterator[tuple[list[Diary], Signs
                 client.diary.faults.append(f"{client.name} does not end")
 
 
-def _kill_all(
-    service: Service,
-    plan: Plan,
-    server: Server | None,
-    signs: Signs,
-    faults: list[str],
-    tick: Callable[[int], bool],
-) -> int:
+def _kill_all(load: Load, plan: Plan, server: Server | None, tick: Callable[[int], bool]) -> int:
     chance, kills = random.Random(plan.seed), 0  # noqa: S311 - no secrets
+    service, signs = load.service, load.signs
     while True:
         service.wait(*POLICIES)
         signs.up.set()
@@ -369,15 +402,15 @@ def _kill_all(
         time.sleep(math.exp(chance.uniform(*map(math.log, plan.up))))
         signs.up.clear()
         way = chance.choice(plan.ways)
-        _end(way, service, server, faults)
+        _end(way, load, server)
         kills += 1
         while kills < plan.kills and way == "kill" and chance.random() < plan.early:
             time.sleep(chance.uniform(0, 1.5))
-            _end(way, service, server, faults)
+            _end(way, load, server)
             kills += 1
 
 
-def _end(way: str, service: Service, server: Server | None, faults: list[str]) -> None:
+def _end(way: str, load: Load, server: Server | None) -> None:
     """End something, and start it again."""
     if way == "server":
         if server is None:
@@ -385,10 +418,10 @@ def _end(way: str, service: Service, server: Server | None, faults: list[str]) -
         server.kill()
         server.start()
         return
-    code = service.signal(signal.SIGKILL if way == "kill" else signal.SIGTERM)
+    code = load.service.signal(signal.SIGKILL if way == "kill" else signal.SIGTERM)
     if way == "terminate" and code != 0:
-        faults.append(f"the service must end with 0 when it is told to, and ended with {code}")
-    service.start()
+        load.faults.append(f"the service must end with 0 when it is told to, and ended with {code}")
+    load.service.start()
 
 
 # Comparing
@@ -403,12 +436,15 @@ class Found:
     faults: list[str] = field(default_factory=list)
 
 
-def _record(kills: int, diaries: list[Diary], found: list[Found], faults: list[str], seconds: float) -> Record:
-    asked = sum(len(plays) for diary in diaries for plays in diary.plays.values())
-    told = sum(len(diary.kept) for diary in diaries)
+def _record(kills: int, load: Load, found: list[Found], seconds: float) -> Record:
+    asked = sum(len(plays) for diary in load.diaries for plays in diary.plays.values())
     lost, doubled = sum(one.lost for one in found), sum(one.doubled for one in found)
-    words = [*faults, *(w for diary in diaries for w in diary.faults), *(w for one in found for w in one.faults)]
-    return Record(kills, asked, told, lost, doubled, seconds, tuple(words))
+    words = [
+        *load.faults,
+        *(w for diary in load.diaries for w in diary.faults),
+        *(w for one in found for w in one.faults),
+    ]
+    return Record(kills, asked, load.kept, lost, doubled, seconds, tuple(words))
 
 
 def _compare(experiment: DurableExperiment, diaries: list[Diary]) -> Found:
@@ -473,7 +509,7 @@ def _replay(experiment: DurableExperiment, log: Iterable[Entry]) -> None:
         plain._add(entry.event)
         if isinstance(entry.event, Asked | Renewed):
             dues[entry.event.play] = entry.due
-    stored, again = _state(experiment), _state(plain)
+    stored, again = state(experiment), state(plain)
     for name, value in again.items():
         if stored[name] != value:
             raise AssertionError(f"{name} must be {value} by the log, and is {stored[name]}")
@@ -495,7 +531,7 @@ def _check_rule(plain: Experiment, entry: Entry, dues: dict[int, float | None]) 
                 raise AssertionError(f"{event} came at {entry.time}, and was due at {due}")
 
 
-def _state(experiment: Experiment) -> dict[str, object]:
+def state(experiment: Experiment) -> dict[str, object]:
     """Everything that the log makes, to the last bit."""
     stats = experiment.stats
     arrays = {name: getattr(stats, name) for name in ("counts", "sums", "squares", "pending", "active")}
