@@ -171,11 +171,15 @@ def _lock(path: Path, purpose: str) -> Iterator[None]:
     note = real.with_name(f"{real.name}-writer")
     if real in _held:
         raise StoreHeld(f"{path} is open for writing in this process already")
-    file = os.open(note, os.O_RDWR | os.O_CREAT, 0o644)
+    try:
+        file = os.open(note, os.O_RDWR | os.O_CREAT, 0o644)
+    except OSError as error:
+        raise StoreUnavailable(f"{path} cannot be used now: {error}") from error
     try:
         _take(file, path, note)
         os.ftruncate(file, 0)
-        os.write(file, json.dumps(who(purpose)).encode())
+        with suppress(OSError):  # a full disk: the lock holds without a name
+            os.write(file, json.dumps(who(purpose)).encode())
         _held.add(real)
         try:
             yield
