@@ -368,7 +368,7 @@ def under_load(place: str, folder: Path, plan: Plan, act: Callable[[Load], int])
     if "Traceback" in service.messages.read_text():
         load.faults.append(f"the service met {service.messages.read_text()[-4000:]}")
     with mfb.Store(place) as store:
-        found = [_compare(store.open(name), [d for d in load.diaries if d.experiment == name]) for name in POLICIES]
+        found = [compare(store.open(name), [d for d in load.diaries if d.experiment == name]) for name in POLICIES]
     return _record(acts, load, found, time.monotonic() - began)
 
 
@@ -447,7 +447,8 @@ def _record(kills: int, load: Load, found: list[Found], seconds: float) -> Recor
     return Record(kills, asked, load.kept, lost, doubled, seconds, tuple(words))
 
 
-def _compare(experiment: DurableExperiment, diaries: list[Diary]) -> Found:
+def compare(experiment: DurableExperiment, diaries: list[Diary]) -> Found:
+    """What the store has against what the clients of an experiment know."""
     found, log = Found(), list(experiment.records())
     _compare_asks(log, diaries, found)
     _compare_outcomes(log, diaries, found)
