@@ -35,12 +35,12 @@ class TestBySimulation:
         """As above, with the top fidelity asked for ten times less often; 1,000 runs of 20 arms."""
         rng = np.random.default_rng(2)
         often = np.arange(10, 2001, 10)
-        limits = 0.1 + np.array([radius(n, n // 10, 0.2, 0.2, 20) for n in often])
+        limits = 0.1 + np.array([radius(n, n // 10, 0.2, 0.2, 20) for n in often.tolist()])
         alarms = 0
         for _ in range(1000):
             low = rng.normal(0.5, 0.2, (20, 2000)).cumsum(axis=1)[:, often - 1] / often
             top = rng.normal(0.6, 0.2, (20, 200)).cumsum(axis=1) / np.arange(1, 201)
-            alarms += (np.abs(top - low) > limits).any()
+            alarms += bool((np.abs(top - low) > limits).any())
         assert alarms <= 1000 * ALPHA
 
     def test_also_when_the_policy_picks_the_plays(self):

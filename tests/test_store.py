@@ -311,6 +311,27 @@ class TestDamage:
             with pytest.raises(StoreDamaged, match="the log of experiment 'exp' is damaged"):
                 list(experiment.records())
 
+    def test_a_page_of_the_log_is_what_was_folded(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
+        path = tmp_path / "store.db"
+        with Store(path) as store:
+            play_some(make(store))
+        with sqlite3.connect(path) as connection:
+            connection.execute("UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 4")
+        with Store(path) as store:
+            assert len(store.open("exp").page(4, 10)) == 10
+            with pytest.raises(StoreDamaged, match="event 4 is not the one that was written"):
+                store.open("exp").page(0, 10)
+
+    def test_a_file_that_was_emptied_is_not_a_new_store(self, tmp_path):
+        path = tmp_path / "store.db"
+        path.touch()
+        with Store(path) as store:  # one that was always empty is
+            make(store)
+        path.write_bytes(b"")
+        with pytest.raises(StoreDamaged, match="is empty, and was a store before"):
+            Store(path)
+
     def test_newer_stores_are_refused(self, place):
         with Store(place) as store:
             change = "UPDATE mfbandit_store SET value = '2' WHERE key = 'schema'"

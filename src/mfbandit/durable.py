@@ -299,9 +299,21 @@ class DurableExperiment(Experiment):
             yield from read_records(connection, entry(connection, self._name, self._home.name), after)
 
     def page(self, after: int, limit: int) -> list[Record]:
-        """At most ``limit`` events after number ``after``, from the disk."""
+        """At most ``limit`` events after number ``after``, from the disk; plays and results as they were folded."""
         with closing(self._home.read()) as connection:
-            return read_page(connection, entry(connection, self._name, self._home.name), after, limit)
+            records = read_page(connection, entry(connection, self._name, self._home.name), after, limit)
+        with self._current():
+            self._check_as_folded(records)
+        return records
+
+    def _check_as_folded(self, records: list[Record]) -> None:
+        plays = self._ledger.plays
+        for seq, _, event, *_ in records:
+            if seq >= self._next or not isinstance(event, Asked | Told | Failed):
+                continue
+            known = Asked(event.play, *plays[event.play]) if isinstance(event, Asked) else plays.outcome(event.play)
+            if event != known:
+                raise damaged(self._entry, f"event {seq} is not the one that was written")
 
     def refresh(self) -> None:
         """Read again what others have written meanwhile: for a store that was opened for reading."""

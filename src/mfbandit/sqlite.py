@@ -53,6 +53,8 @@ class SQLite:
                 yield connection
             finally:
                 connection.close()
+                if self._path.exists() and not self._path.stat().st_size:
+                    self._path.unlink()  # it could not be made, for want of room perhaps
 
     def read(self) -> "SQLiteConnection":
         """A connection that reads."""
@@ -91,6 +93,11 @@ class SQLite:
             raise StoreError(f"{self.name} must be a file, and is a folder")
         if not os.access(folder, os.W_OK) or (self._path.exists() and not os.access(self._path, os.W_OK)):
             raise StoreError(f"{self.name} must be a file that can be written, in a folder that can be written")
+        if self._path.exists() and not self._path.stat().st_size and _note(self._path).exists():
+            raise StoreDamaged(
+                f"{self.name} is empty, and was a store before: take the last backup, or delete it and "
+                f"{_note(self._path).name} to start anew"
+            )
         kind = file_system(folder)
         if kind in SHARED:
             raise StoreError(
@@ -168,7 +175,7 @@ def _named(name: str) -> Iterator[None]:
 def _lock(path: Path, purpose: str) -> Iterator[None]:
     """Keep other writers out, until the end or until this process dies."""
     real = path.resolve()
-    note = real.with_name(f"{real.name}-writer")
+    note = _note(path)
     if real in _held:
         raise StoreHeld(f"{path} is open for writing in this process already")
     try:
@@ -188,6 +195,12 @@ def _lock(path: Path, purpose: str) -> Iterator[None]:
             os.ftruncate(file, 0)
     finally:
         os.close(file)
+
+
+def _note(path: Path) -> Path:
+    """Where the writer leaves its name; it stays, so that there was a store can be seen."""
+    real = path.resolve()
+    return real.with_name(f"{real.name}-writer")
 
 
 def _take(file: int, path: Path, note: Path) -> None:
