@@ -66,7 +66,7 @@ class Store:
         self._database = open_database(place)
         self._clock, self._read_only = clock, read_only
         self._lock: Any = threading.RLock()
-        self._one_by_one = threading.Lock()  # experiments are made and deleted one after the other
+        self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
         self._writer: Writer | None = None
         self._pid = os.getpid()
         self._open: dict[str, DurableExperiment] = {}
@@ -152,10 +152,10 @@ class Store:
         self._check_usable()
         found = self._open.get(name)
         if found is None:
-            # Without the lock, as a long log takes its time; of two threads that do so, the first one's is used.
-            loaded = DurableExperiment(self, name, policy=policy, fidelities=fidelities)
-            with self._lock:
-                found = self._open.setdefault(name, loaded)
+            # Without the lock, as a long log takes its time; but not while it is deleted, as it would stay open then.
+            with self._one_by_one:
+                found = self._open.get(name) or DurableExperiment(self, name, policy=policy, fidelities=fidelities)
+                self._open[name] = found
         return found
 
     def opened(self) -> dict[str, DurableExperiment]:

@@ -81,7 +81,7 @@ def _lifespan(store: Store) -> Any:  # noqa: ANN401 - what FastAPI takes
                 try:
                     with experiment.promised():
                         experiment.expire()
-                except mfbandit.StoreError:
+                except (mfbandit.StoreError, mfbandit.UnknownExperiment):
                     continue  # whoever asks next is told
 
     @asynccontextmanager
