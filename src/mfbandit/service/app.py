@@ -1,6 +1,7 @@
 """The routes. Each is one verb of an experiment; what it did is on disk before it is answered."""
 
 import json
+import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
 from typing import Annotated, Any, Literal
@@ -19,6 +20,7 @@ from mfbandit.service import bodies
 from mfbandit.service.guard import LARGEST_BODY, App, Guard
 from mfbandit.service.problems import TYPE, Problem, problem_of
 from mfbandit.service.reference import reference
+from mfbandit.service.strict import StrictRoute
 from mfbandit.stats import Play
 from mfbandit.status import status
 from mfbandit.store import Store
@@ -36,6 +38,7 @@ _PROBLEMS: dict[int | str, dict[str, Any]] = {
         (401, "A token is needed"),
         (403, "The token's scope is too small"),
         (404, "Not there"),
+        (405, "No such method there"),
         (409, "Something is in the way"),
         (413, "The body is too large"),
         (415, "The body is no JSON"),
@@ -62,7 +65,9 @@ def create_app(store: Store, *, loopback: bool = True, largest_body: int = LARGE
         redoc_url=None,
         lifespan=_lifespan(store),
         responses=_PROBLEMS,
+        redirect_slashes=False,
     )
+    app.router.route_class = StrictRoute
     _add_plays(app, store)  # first: routes are looked through in this order
     _add_pages(app, store)
     _add_experiments(app, store)
@@ -346,13 +351,17 @@ def _add_handlers(app: FastAPI) -> None:
     async def invalid(_: Request, error: RequestValidationError) -> Response:
         wrong = [_wrong(one) for one in error.errors()[:10]]
         detail = "; ".join(f"{one['at']}: {one['rule']}" for one in wrong)
-        code = 400 if any(one["type"] == "json_invalid" for one in error.errors()) else 422
-        return _problem(Problem("invalid", code, "The request cannot be understood", detail, {"errors": wrong}))
+        return _problem(Problem("invalid", 422, "The request cannot be understood", detail, {"errors": wrong}))
 
     @app.exception_handler(HTTPException)
-    async def http(_: Request, error: HTTPException) -> Response:
-        kind = "not-found" if error.status_code == 404 else "http"  # noqa: PLR2004 - of HTTP
-        return _problem(Problem(kind, error.status_code, str(error.detail), str(error.detail)), error.headers)
+    async def http(request: Request, error: HTTPException) -> Response:
+        code, asked = error.status_code, f"{request.method} {request.url.path}"
+        kind, title, detail = {
+            400: ("invalid", "The request cannot be understood", str(error.detail)),
+            404: ("not-found", "Not found", f"there must be such a route, got {asked}"),
+            405: ("method", "Method not allowed", f"the route must have such a method, got {asked}"),
+        }.get(code, ("http", str(error.detail), str(error.detail)))
+        return _problem(Problem(kind, code, title, detail), error.headers)
 
     async def expected(_: Request, error: Exception) -> Response:
         problem = problem_of(error)
@@ -368,7 +377,8 @@ def _wrong(one: dict[str, Any]) -> dict[str, str]:
     at = ".".join(str(part) for part in one["loc"])
     given = repr(one.get("input"))
     shown = given if len(given) <= 80 else f"{given[:80]}..."  # noqa: PLR2004 - enough to find it
-    return {"at": at, "rule": f"{one['msg']}, got {shown}"}
+    rule = re.sub(r"\d{30,}", lambda digits: f"{float(digits[0]):g}", one["msg"])
+    return {"at": at, "rule": f"{rule}, got {shown}"}
 
 
 def _problem(problem: Problem, headers: Any = None) -> Response:  # noqa: ANN401 - what Starlette has

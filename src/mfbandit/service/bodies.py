@@ -5,6 +5,7 @@ from typing import Annotated, Any, Literal
 from pydantic import BaseModel, ConfigDict, Field
 
 from mfbandit.durable import LONGEST_KEY
+from mfbandit.values import HUGE
 
 MOST = 1000  # plays or results in one request
 MOST_ARMS = 1_000_000
@@ -12,8 +13,9 @@ LONGEST_LABEL = 200
 
 Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
 PlayId = Annotated[str, Field(min_length=1, max_length=64, examples=["0a1b2c3d4e5f-0"])]
-Number = Annotated[float, Field(allow_inf_nan=False)]
-Cost = Annotated[float, Field(ge=0, allow_inf_nan=False)]
+Number = Annotated[float, Field(ge=-HUGE, le=HUGE, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=0, le=HUGE, allow_inf_nan=False)]
+Amount = Annotated[float, Field(gt=0, le=HUGE, allow_inf_nan=False)]
 Lease = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL)]
 Arm = Annotated[int, Field(ge=0, le=MOST_ARMS)] | Label
@@ -48,7 +50,7 @@ class Create(Body):
     policy: Named = Named(name="MFUCB")
     arms: Annotated[int, Field(ge=1, le=MOST_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MOST_ARMS)]
     fidelities: FidelitiesBody
-    capital: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None = None
+    capital: Amount | None = None
     lease: Lease | None = 3600.0
     request_key: Key | None = None
 
@@ -122,7 +124,7 @@ class NewArm(Body):
 class Capital(Body):
     """What all plays together may cost, those made so far included; null is unlimited."""
 
-    capital: Annotated[float, Field(gt=0, allow_inf_nan=False)] | None
+    capital: Amount | None
 
 
 class PolicyBody(Body):
