@@ -161,15 +161,23 @@ class DurableExperiment(Experiment):
         Raises:
             Conflict: the play is not under way any more.
         """
+        (due,) = self.renew_many([play], lease).values()
+        return due
 
-        def verb() -> float | None:
+    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+        """Make the leases of many plays longer: all of them, or none if one is refused; when they end, by their ids."""
+
+        def verb() -> dict[str, float | None]:
             self._expire()
-            at = self._number(play)
-            if at not in self._ledger.pending:
-                raise Conflict(f"only a play that is under way can be renewed, got {self._ledger.plays.outcome(at)}")
+            numbers = [self._number(play) for play in plays]
+            for at in numbers:
+                if at not in self._ledger.pending:
+                    known = self._ledger.plays.outcome(at)
+                    raise Conflict(f"only a play that is under way can be renewed, got {known}")
             self._until = until = self._due_in(lease)
-            self._add(Renewed(at))
-            return until
+            for at in numbers:
+                self._add(Renewed(at))
+            return {f"{self._id}-{at}": until for at in numbers}
 
         return self._keep(verb)
 
@@ -183,7 +191,11 @@ class DurableExperiment(Experiment):
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
-        self._keep(lambda: Experiment.fail(self, play, cost))
+        self.fail_many([play], cost)
+
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+        """Give many plays up at once: all of them, or none if one is refused."""
+        self._keep(lambda: Experiment.fail_many(self, plays, cost))
 
     def add_results(
         self, results: Iterable[tuple[int | str, int, float, float | None]], *, request_key: str | None = None

@@ -371,8 +371,20 @@ class Experiment:
         >>> exp.spent, exp.ask().arm
         (0.0, 0)
         """
-        event = Failed(self._number(play), checked_cost(cost))
-        if self._is_new(event):
+        self.fail_many([play], cost)
+
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+        """Give many plays up at once: all of them, or none if one is refused; ``cost`` is what each cost all the same.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.fail_many(exp.ask(2), cost=0.5)
+        >>> exp.spent, exp.pending
+        (1.0, ())
+        """
+        paid = checked_cost(cost)
+        news = {at: Failed(at, paid) for at in map(self._number, plays)}
+        for event in [event for event in news.values() if self._is_new(event)]:
             self._lose(event)
 
     def add_results(self, results: Iterable[tuple[int | str, int, float, float | None]]) -> list[Play]:

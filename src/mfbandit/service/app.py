@@ -185,11 +185,10 @@ def _add_plays(app: FastAPI, store: Store) -> None:
 
     @app.post("/api/experiments/{name}/fail", response_model=bodies.Done, tags=["plays"])
     async def fail(name: Name, body: bodies.Fail) -> Response:
-        """Plays that gave no result: their capital is released."""
+        """Plays that gave no result: their capital is released. All of them are taken, or none."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
-            for play in body.plays:
-                experiment.fail(play, body.cost)
+            experiment.fail_many(body.plays, body.cost)
         await promise
         return _answer({"done": len(body.plays)})
 
@@ -198,7 +197,7 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         """Make the leases of plays that are under way longer, counted from now; tells when they end."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
-            due = {play: experiment.renew(play, body.lease) for play in body.plays}
+            due = experiment.renew_many(body.plays, body.lease)
         await promise
         return {"due": due}
 
