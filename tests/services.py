@@ -1,0 +1,81 @@
+"""A service as people run it: a process of its own on a free port of this machine, ended by its own handle."""
+
+import subprocess
+import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import httpx
+
+FIDELITIES = {"costs": [1, 10], "biases": [0.1, 0], "concentration": {"name": "Bounded", "low": 0, "high": 1}}
+NO_HTTP = "WARNING:  Invalid HTTP request received.\n"  # uvicorn's, about bytes that are none
+PROBLEM = "application/problem+json"
+
+
+class Service:
+    """A running ``mfbandit serve``."""
+
+    def __init__(self, store: Path, port: int = 0, host: str = "127.0.0.1") -> None:
+        command = [sys.executable, "-m", "mfbandit", "serve", str(store), "--port", str(port), "--host", host]
+        self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
+        assert self.process.stderr is not None
+        self.greeting = self.process.stderr.readline()
+        assert " at http://" in self.greeting, self.greeting + self.process.stderr.read()
+        self.url = self.greeting.split(" at ")[1].split()[0]
+
+    @property
+    def port(self) -> int:
+        return int(self.url.rpartition(":")[2])
+
+    def stop(self) -> tuple[int, str]:
+        """Tell it to end; its exit code, and what it wrote since its greeting."""
+        self.process.terminate()
+        _, said = self.process.communicate(timeout=30)
+        return self.process.returncode, said
+
+    def kill(self) -> None:
+        self.process.kill()
+        self.process.communicate(timeout=30)
+
+
+@contextmanager
+def served(store: Path, port: int = 0, host: str = "127.0.0.1") -> Iterator[Service]:
+    """A service for as long as the block lasts; it must have had nothing to complain about."""
+    service = Service(store, port, host)
+    try:
+        yield service
+    finally:
+        if service.process.poll() is None:
+            code, said = service.stop()
+            assert (code, said.replace(NO_HTTP, "")) == (0, ""), said
+
+
+@contextmanager
+def talking(url: str, token: str | None = None) -> Iterator[httpx.Client]:
+    headers = {} if token is None else {"authorization": f"Bearer {token}"}
+    with httpx.Client(base_url=url, headers=headers, timeout=30) as client:
+        yield client
+
+
+def create(client: httpx.Client, name: str, **more: Any) -> dict[str, Any]:
+    """Make an experiment, of three arms if nothing else is said; its status."""
+    body = {"name": name, "arms": ["a", "b", "c"], "fidelities": FIDELITIES, **more}
+    answer = client.post("/api/experiments", json=body)
+    assert answer.status_code == 201, answer.text
+    return dict(answer.json())
+
+
+def problem(answer: httpx.Response, status: int, kind: str, *said: str) -> dict[str, Any]:
+    """The answer must be a problem by RFC 9457, of this status and kind, and say these words."""
+    assert answer.status_code == status, answer.text
+    assert answer.headers["content-type"] == PROBLEM
+    told = dict(answer.json())
+    assert told["type"] == f"urn:mfbandit:{kind}"
+    assert told["status"] == status
+    assert told["title"]
+    assert isinstance(told["detail"], str)
+    for words in said:
+        assert words in told["detail"], told["detail"]
+    return told
