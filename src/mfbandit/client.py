@@ -22,11 +22,11 @@ from mfbandit.experiment import Experiment, History, asked_until_exhausted
 from mfbandit.fidelities import Fidelities
 from mfbandit.packed import Record
 from mfbandit.policies import Policy
-from mfbandit.service.problems import error_of
+from mfbandit.service.problems import MARK, error_of
 from mfbandit.stats import Play, Stats
-from mfbandit.store import LEASE
+from mfbandit.store import LEASE, check_name
 from mfbandit.values import cost as checked_cost
-from mfbandit.values import number, positive
+from mfbandit.values import number, positive, whole
 from mfbandit.wire import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Line:
         if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
             raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
         self.url = url.rstrip("/")
-        self._token, self._patience = token, positive("patience", patience)
+        self._token, self._patience = _checked_token(token), positive("patience", patience)
         self._client: httpx.Client | None = None
         self._pid = 0
 
@@ -76,11 +76,11 @@ class Line:
         """The answer to a request."""
         return self._send("POST", path, body=body or {})[0]
 
-    def delete(self, path: str, **query: str) -> None:
-        """Ask for something to be deleted; that it is gone after a lost answer is fine."""
+    def delete(self, path: str, gone: type[Exception] = UnknownExperiment, **query: str) -> None:
+        """Ask for something to be deleted; that it is gone after a lost answer, as ``gone`` tells, is fine."""
         try:
             self._send("DELETE", path, query=query)
-        except UnknownExperiment as error:
+        except gone as error:
             if not getattr(error, "tried_before", False):
                 raise
 
@@ -99,8 +99,8 @@ class Line:
             except StoreUnavailable as error:
                 if time.monotonic() + pause > end:
                     raise StoreUnavailable(f"{error}; tried {attempts} times in {self._patience:g} s") from None
-            except UnknownExperiment as error:
-                error.tried_before = attempts > 1  # type: ignore[attr-defined]
+            except (UnknownExperiment, ValueError) as error:
+                error.tried_before = attempts > 1  # type: ignore[union-attr]
                 raise
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that clients do not all come at once
             pause = min(2 * pause, LONGEST_PAUSE)
@@ -137,6 +137,8 @@ def _read(answer: "httpx.Response", url: str) -> Any:  # noqa: ANN401 - anything
             raise StoreUnavailable(f"{url} answered with status {answer.status_code}") from None
         raise StoreError(f"{url} must be a mfbandit service; its answer ({answer.status_code}) was no JSON") from None
     if answer.is_success:
+        if MARK not in answer.headers:
+            raise StoreError(f"{url} must be a mfbandit service; its answer has no header {MARK}")
         return content
     error = error_of(content) if isinstance(content, dict) else StoreError(str(content))
     if answer.status_code in AGAIN and not isinstance(error, StoreUnavailable):
@@ -182,6 +184,7 @@ class RemoteStore:
     ) -> "RemoteExperiment":
         """A new experiment, as :meth:`mfbandit.Store.create` makes one."""
         # Made here first, so that what is wrong is told in the same words and nothing is sent.
+        check_name(name)
         plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
         body = {
             "name": name,
@@ -207,6 +210,7 @@ class RemoteStore:
 
     def delete(self, name: str, *, confirm: str) -> None:
         """Delete an experiment and its log, for good; ``confirm`` is its name again."""
+        check_name(name)
         self._line.delete(f"/api/experiments/{quote(name, safe='')}", confirm=confirm)
 
     def create_token(self, name: str, scope: str) -> str:
@@ -215,7 +219,7 @@ class RemoteStore:
 
     def revoke_token(self, token: str) -> None:
         """Make a token worthless, by its id."""
-        self._line.delete(f"/api/tokens/{quote(token, safe='')}")
+        self._line.delete(f"/api/tokens/{quote(token, safe='')}", gone=ValueError)
 
     def tokens(self) -> dict[str, dict[str, Any]]:
         """What is known of all tokens, by their ids: name, scope and when they were made."""
@@ -226,6 +230,7 @@ class RemoteExperiment:
     """An experiment of a service, with the verbs of :class:`~mfbandit.Experiment`; safe for many threads."""
 
     def __init__(self, line: Line, name: str) -> None:
+        check_name(name)  # it becomes a part of the address
         self._line, self._name = line, name
         self._path = f"/api/experiments/{quote(name, safe='')}"
 
@@ -379,7 +384,7 @@ class RemoteExperiment:
         self, n: int | None = None, *, request_key: str | None = None, lease: float | None = None
     ) -> Play | list[Play]:
         """The next play to make, or the next ``n``; a request key is made up if none is given."""
-        body: dict[str, Any] = {"n": 1 if n is None else n, "request_key": request_key or _key()}
+        body: dict[str, Any] = {"n": 1 if n is None else whole("n", n), "request_key": request_key or _key()}
         if lease is not None:
             body["lease"] = positive("lease", lease)
         plays = [_play(record) for record in self._post("/ask", body)["plays"]]
@@ -417,7 +422,12 @@ class RemoteExperiment:
     ) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), at most a thousand at once."""
         past = [
-            {"arm": arm, "fidelity": fidelity, "reward": number("reward", reward), **_cost(cost)}
+            {
+                "arm": _arm(arm),
+                "fidelity": whole("fidelity", fidelity),
+                "reward": number("reward", reward),
+                **_cost(cost),
+            }
             for arm, fidelity, reward, cost in results
         ]
         body = {"results": past, "request_key": request_key or _key()}
@@ -429,11 +439,11 @@ class RemoteExperiment:
 
     def retire_arm(self, arm: int | str) -> None:
         """Stop asking for an arm, by its index or name."""
-        self._post("/retire", {"arm": arm})
+        self._post("/retire", {"arm": _arm(arm)})
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was set aside after failures take part again, by its index or name."""
-        self._post("/restore", {"arm": arm, "request_key": request_key or _key()})
+        self._post("/restore", {"arm": _arm(arm), "request_key": request_key or _key()})
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of those under way are still taken."""
@@ -468,6 +478,18 @@ def _key() -> str:
 
 def _id(play: Play | str) -> str:
     return play.id if isinstance(play, Play) else str(play)
+
+
+def _arm(arm: int | str) -> int | str:
+    return arm if isinstance(arm, str) else whole("arm", arm)
+
+
+def _checked_token(token: str | None) -> str | None:
+    """A token as it can be sent; one that was read from a file may end in a new line. Errors do not show it."""
+    text = None if token is None else token.strip()
+    if text is not None and not (text and text.isascii() and text.isprintable()):
+        raise ValueError("token must be printable ASCII characters, at least one; got others, not shown here")
+    return text
 
 
 def _cost(cost: float | None) -> dict[str, float]:

@@ -5,7 +5,7 @@ import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
 
-from mfbandit.service.problems import TYPE, Problem
+from mfbandit.service.problems import MARK, TYPE, Problem
 from mfbandit.store import Store
 
 Scope = MutableMapping[str, Any]
@@ -21,6 +21,7 @@ _HEADERS = [
     (b"cache-control", b"no-store"),
     (b"content-security-policy", b"default-src 'none'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"),
     (b"referrer-policy", b"no-referrer"),
+    (MARK.encode(), b"1"),
 ]
 
 

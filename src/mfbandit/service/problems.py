@@ -7,6 +7,7 @@ from typing import Any
 from mfbandit import errors
 
 TYPE = "application/problem+json"
+MARK = "x-mfbandit"  # a header by which clients know the service from any other
 
 
 @dataclass(frozen=True)
