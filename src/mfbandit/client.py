@@ -62,11 +62,10 @@ class Line:
             raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
         self.url = url.rstrip("/")
         self._token, self._patience = _checked_token(token), positive("patience", patience)
-        self._client: httpx.Client | None = None
-        self._pid = 0
+        self._clients: dict[int, httpx.Client] = {}  # by process: connections must not be shared after a fork
 
     def __getstate__(self) -> dict[str, Any]:
-        return {**self.__dict__, "_client": None, "_pid": 0}
+        return {**self.__dict__, "_clients": {}}
 
     def get(self, path: str, **query: str | int | float) -> Any:  # noqa: ANN401 - anything JSON can say
         """The answer to a question."""
@@ -86,9 +85,9 @@ class Line:
 
     def close(self) -> None:
         """Let go of the connections."""
-        if self._client is not None and self._pid == os.getpid():
-            self._client.close()
-        self._client = None
+        client = self._clients.pop(os.getpid(), None)
+        if client is not None:
+            client.close()
 
     def _send(self, method: str, path: str, *, body: Any = None, query: Any = None) -> tuple[Any, int]:  # noqa: ANN401
         end, pause, attempts = time.monotonic() + self._patience, FIRST_PAUSE, 0
@@ -115,9 +114,13 @@ class Line:
         return _read(answer, self.url)
 
     def _connected(self) -> "httpx.Client":
-        if self._client is None or self._pid != os.getpid():
-            self._client, self._pid = _new_client(self.url, self._token), os.getpid()
-        return self._client
+        client = self._clients.get(os.getpid())
+        if client is None:
+            made = _new_client(self.url, self._token)
+            client = self._clients.setdefault(os.getpid(), made)
+            if client is not made:  # another thread was faster
+                made.close()
+        return client
 
 
 def _new_client(url: str, token: str | None) -> "httpx.Client":
