@@ -14,6 +14,7 @@ import numpy as np
 import pytest
 
 import mfbandit
+import mfbandit.client
 from mfbandit import (
     MFUCB,
     Bounded,
@@ -387,8 +388,25 @@ class TestSharing:
     def test_pickled_it_is_the_same(self, store, name):
         experiment = make(store, name)
         play = experiment.ask()
-        again = pickle.loads(pickle.dumps(experiment))
-        again.tell(play, 0.5)
-        assert experiment.spent == 1
-        assert repr(again) == repr(experiment)
-        assert pickle.loads(pickle.dumps(store)).list() == store.list()
+        again, other = pickle.loads(pickle.dumps((experiment, store)))
+        with other:
+            again.tell(play, 0.5)
+            assert experiment.spent == 1
+            assert repr(again) == repr(experiment)
+            assert other.list() == store.list()
+
+    def test_threads_that_begin_at_once_share_their_connections(self, service, monkeypatch):
+        """What one of them opens in vain is closed again."""
+        made, gate = [], threading.Barrier(4)
+
+        def slow(*given):
+            gate.wait()
+            made.append(real(*given))
+            return made[-1]
+
+        real = mfbandit.client._new_client
+        monkeypatch.setattr(mfbandit.client, "_new_client", slow)
+        with connect(service.url) as store, ThreadPoolExecutor(4) as pool:
+            list(pool.map(lambda _: store.list(), range(4)))
+            assert [client.is_closed for client in made].count(False) == 1
+        assert all(client.is_closed for client in made)
