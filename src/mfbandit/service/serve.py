@@ -47,14 +47,13 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         timeout_graceful_shutdown=GRACE,
         lifespan="on",
     )
-    if not quiet:
-        tokens = len(store.tokens())
-        who = (
-            f"{tokens} token{'s' * (tokens != 1)}" if tokens else "no tokens yet: whoever is on this machine may use it"
-        )
-        sys.stderr.write(f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n")
-        sys.stderr.flush()
-    _Server(config).run(sockets=[listening])
+    _Server(config, "" if quiet else _greeting(store, address)).run(sockets=[listening])
+
+
+def _greeting(store: Store, address: str) -> str:
+    tokens = len(store.tokens())
+    who = f"{tokens} token{'s' * (tokens != 1)}" if tokens else "no tokens yet: whoever is on this machine may use it"
+    return f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n"
 
 
 def calm_collector() -> None:
@@ -65,7 +64,22 @@ def calm_collector() -> None:
 
 
 class _Server(uvicorn.Server):
-    """A server that ends in peace when it is told to, so that its store can be closed."""
+    """A server that ends in peace when it is told to, so that its store can be closed.
+
+    Args:
+        config: uvicorn's.
+        greeting: what to print once requests are answered and signals heard.
+    """
+
+    def __init__(self, config: uvicorn.Config, greeting: str) -> None:
+        super().__init__(config)
+        self._greeting = greeting
+
+    async def startup(self, sockets: list[socket.socket] | None = None) -> None:
+        """Begin to answer, and say so."""
+        await super().startup(sockets=sockets)
+        sys.stderr.write(self._greeting)
+        sys.stderr.flush()
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
