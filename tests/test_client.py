@@ -6,7 +6,7 @@ import socket
 import threading
 import time
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import ExitStack, contextmanager
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 
 import httpx
@@ -31,7 +31,7 @@ from mfbandit import (
     check_experiment,
     connect,
 )
-from tests.services import Service, served
+from tests.services import served
 
 FIDELITIES = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))
 
@@ -200,18 +200,17 @@ class TestLostAnswers:
 
 class TestServicesThatGoAway:
     def test_one_that_comes_back_in_time_was_never_away(self, tmp_path):
-        first = Service(tmp_path / "a.db")
-        with connect(first.url, patience=30) as store:
+        with ExitStack() as stack:
+            first = stack.enter_context(served(tmp_path / "a.db"))
+            store = stack.enter_context(connect(first.url, patience=30))
             experiment = make(store, "ads")
             play = experiment.ask()
             first.kill()
-            again = []
-            thread = threading.Thread(target=lambda: again.append(Service(tmp_path / "a.db", first.port)))
-            thread.start()
+            back = threading.Thread(target=lambda: stack.enter_context(served(tmp_path / "a.db", first.port)))
+            back.start()
             experiment.tell(play, 0.5)
-            thread.join()
+            back.join()
             assert experiment.spent == 1
-            assert again[0].stop() == (0, "")
 
     def test_patience_has_an_end(self):
         with socket.socket() as taken:

@@ -183,7 +183,12 @@ class TestTokens:
 
     def test_they_are_compared_in_constant_time(self, tmp_path, monkeypatch):
         compared = []
-        monkeypatch.setattr(hmac, "compare_digest", lambda a, b: compared.append((a, b)) or a == b)
+
+        def compare(one, other):
+            compared.append((one, other))
+            return one == other
+
+        monkeypatch.setattr(hmac, "compare_digest", compare)
         with Store(tmp_path / "a.db") as store:
             text = store.create_token("ci", "read")
             assert store.token(text) is not None

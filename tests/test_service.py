@@ -12,7 +12,7 @@ import pytest
 import mfbandit
 from mfbandit import Store
 from mfbandit.service.reference import reference
-from tests.services import FIDELITIES, Service, create, problem, served, talking
+from tests.services import FIDELITIES, create, problem, served, talking
 
 
 @pytest.fixture(scope="module")
@@ -234,8 +234,8 @@ class TestPlays:
         assert client.get(ads).json()["results"] == [1, 1]
         assert client.get(ads).json()["spent"] == 1.0
         before = events(client, ads)
-        for bad, said in (({"arm": "z"}, "got 'z'"), ({"arm": 3}, "0 to 2, got 3"), ({"fidelity": 2}, "0 to 1, got 2")):
-            answer = post(client, f"{ads}/results", results=[past[0], {**past[0], **bad}])
+        for key, bad, said in (("arm", "z", "got 'z'"), ("arm", 3, "0 to 2, got 3"), ("fidelity", 2, "0 to 1, got 2")):
+            answer = post(client, f"{ads}/results", results=[past[0], {**past[0], key: bad}])
             problem(answer, 422, "invalid", said)
         assert events(client, ads) == before
 
@@ -356,8 +356,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path):
 
 class TestEnding:
     def test_sigterm_ends_it_in_peace_with_everything_on_disk(self, tmp_path):
-        service = Service(tmp_path / "a.db")
-        with talking(service.url) as client:
+        with served(tmp_path / "a.db") as service, talking(service.url) as client:
             create(client, "ads")
             tell(client, "/api/experiments/ads", ask(client, "/api/experiments/ads", n=3))
             assert service.stop() == (0, "")
@@ -365,8 +364,7 @@ class TestEnding:
             assert store.open("ads").spent == 3
 
     def test_killed_it_comes_back_as_it_was(self, tmp_path):
-        service = Service(tmp_path / "a.db")
-        with talking(service.url) as client:
+        with served(tmp_path / "a.db") as service, talking(service.url) as client:
             create(client, "ads")
             plays = ask(client, "/api/experiments/ads", n=2, request_key="k")
             tell(client, "/api/experiments/ads", plays[:1])
