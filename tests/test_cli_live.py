@@ -114,7 +114,7 @@ def test_help_names_all_of_them_and_loads_nothing_heavy():
     code = "import sys; from mfbandit.cli import app\ntry: app(['experiment', '--help'])\nfinally: print(*sys.modules)"
     shown = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout
     assert all(f"  {command} " in shown for command in COMMANDS)
-    assert not {"numpy", "httpx", "fastapi", "sqlite3"} & set(shown.split())
+    assert not {"numpy", "httpx", "fastapi"} & set(shown.split())
 
 
 class TestOnFileAndService:

@@ -64,15 +64,15 @@ def known(case):
 
 
 def test_every_answer_is_as_documented(document):
-    seen = check(document, 20, known)
-    assert seen[200] > 100
+    seen = check(document, 10, known)
+    assert seen[200] > 50
     assert not {401, 403} & seen.keys()
 
 
 def test_and_so_is_every_answer_to_names_of_any_kind(document):
-    assert check(document, 8, lambda _: None)[404] > 50
+    assert check(document, 4, lambda _: None)[404] > 20
 
 
 def test_and_so_is_every_answer_to_requests_that_make_no_sense(document):
-    seen = check(document, 20, known, generation_mode=schemathesis.GenerationMode.NEGATIVE)
-    assert seen[422] > 100
+    seen = check(document, 10, known, generation_mode=schemathesis.GenerationMode.NEGATIVE)
+    assert seen[422] > 50

@@ -390,7 +390,8 @@ class TestBodies:
     def test_a_length_that_is_too_large_is_refused_before_the_body_is_sent(self, open_service):
         for length in (str(LARGEST_BODY + 1), "9" * 15, "9" * 30):
             head = f"POST /api/experiments/ads/tell HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n"
-            answer = raw("127.0.0.1", open_service[0].port, f"{head}Content-Type: application/json\r\n\r\n".encode())
+            more = "Connection: close\r\nContent-Type: application/json\r\n\r\n"
+            answer = raw("127.0.0.1", open_service[0].port, f"{head}{more}".encode())
             assert re.match(rb"HTTP/1.1 4(13|00) ", answer), answer
 
     def test_without_a_length_it_is_counted(self, client):

@@ -6,6 +6,7 @@ import json
 import subprocess
 import sys
 import time
+from typing import Any
 
 import pytest
 
@@ -227,6 +228,7 @@ class TestPlays:
         tell(client, ads, plays)
 
     def test_past_results_count_as_plays_and_once_for_a_key(self, client, ads):
+        past: list[dict[str, Any]]
         past = [{"arm": "a", "fidelity": 0, "reward": 0.5}, {"arm": 1, "fidelity": 1, "reward": 0.25, "cost": 0}]
         for _ in range(2):
             plays = post(client, f"{ads}/results", results=past, request_key="k").json()["plays"]

@@ -37,7 +37,7 @@ def work(url, seed):
 def test_sixteen_workers_touch_every_arm_once_first_and_lose_no_result(tmp_path):
     fidelities = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))
     with served(tmp_path / "a.db") as service, connect(service.url) as store:
-        experiment = store.create("race", MFUCB(), arms=ARMS, fidelities=fidelities, capital=600)
+        experiment = store.create("race", MFUCB(), arms=ARMS, fidelities=fidelities, capital=400)
         workers = [
             subprocess.Popen(
                 [sys.executable, "-c", WORKER, service.url, str(seed)],
@@ -66,7 +66,7 @@ def test_sixteen_workers_touch_every_arm_once_first_and_lose_no_result(tmp_path)
     assert len(history.rewards) == len(seen) == sum(len(words) // 2 for words in said)
     assert stats.sums.sum() == sum(seen.values())
     assert Counter(asked) == Counter({arm: int(n) for arm, n in enumerate(stats.counts.sum(axis=0))})
-    assert history.costs.sum() <= 600
+    assert history.costs.sum() <= 400
     assert sum(bool(words) for words in said) > WORKERS // 2  # they did share the work
 
 
