@@ -97,7 +97,7 @@ class TestTokens:
                 assert answer.headers["www-authenticate"] == "Bearer"
 
     def test_pages_without_data_need_none(self, guarded):
-        for page in ("/", "/health", "/openapi.json"):
+        for page in ("/api", "/health", "/openapi.json"):
             answer = httpx.get(guarded[0] + page)
             assert answer.status_code == 200
             assert "ads" not in re.findall(r'"name": "(\w+)"', answer.text)
@@ -226,7 +226,7 @@ class TestHosts:
         "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "testserver", "10.0.0.1"]
     )
     def test_a_page_of_another_site_cannot_reach_it_by_a_name_of_its_own(self, client, host):
-        for page in ("/", "/health", "/api/experiments"):
+        for page in ("/api", "/health", "/api/experiments"):
             problem(client.get(page, headers={"host": host}), 421, "host", host.split(":")[0])
 
     @pytest.mark.parametrize("host", ["localhost", "LOCALHOST:80", "127.0.0.1", "127.0.0.2:8000", "[::1]", "[::1]:80"])
@@ -240,7 +240,7 @@ class TestHosts:
         assert client.get("/api/experiments/ads").json()["state"] == "running"
 
     def test_no_answer_lets_other_sites_read_it_or_frame_it(self, client):
-        answer = client.get("/", headers={"origin": "http://evil.example"})
+        answer = client.get("/api", headers={"origin": "http://evil.example"})
         assert "access-control-allow-origin" not in answer.headers
         assert "frame-ancestors 'none'" in answer.headers["content-security-policy"]
         assert answer.headers["x-content-type-options"] == "nosniff"

@@ -60,7 +60,7 @@ class TestPages:
         assert client.get("/health").json() == {"status": "ok", "version": mfbandit.__version__}
 
     def test_reference_lists_every_route_and_loads_nothing(self, client):
-        page = client.get("/")
+        page = client.get("/api")
         assert page.headers["content-type"].startswith("text/html")
         assert "<script" not in page.text
         assert "http://" not in page.text
