@@ -139,7 +139,7 @@ class TestExperiments:
                     address, verb = path.replace("{name}", "no-such"), path.rpartition("/")[2]
                     json = bodies[verb] if method == "post" else None
                     answer = client.request(method, address, json=json, params={"confirm": "no-such"})
-                    problem(answer, 404, "unknown-experiment", "must have an experiment 'no-such'")
+                    problem(answer, 404, "unknown-experiment", "an experiment must be one of those that are there")
 
 
 class TestPlays:

@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfbandit.arrays import FloatArray
+from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.fidelities import Fidelities
 from mfbandit.quantiles import t_quantile
 from mfbandit.stats import Stats
@@ -134,6 +134,13 @@ def radius(low: float, top: float, scale: float, scale_top: float, tests: int) -
     return math.sqrt(2 * spread * price)
 
 
+def _radii(low: IntArray, top: IntArray, scale: float, scale_top: float, tests: int) -> FloatArray:
+    spread = scale * scale * (low + PRIOR) / (low * low) + scale_top * scale_top * (top + PRIOR) / (top * top)
+    price = math.log(tests / ALPHA) + 0.5 * np.log((low + PRIOR) / PRIOR * (top + PRIOR) / PRIOR)
+    radii: FloatArray = np.sqrt(2 * spread * price)
+    return radii
+
+
 def needed_bias(stats: Stats, low: int, arm: int, found: tuple[float, ...]) -> float:
     """The least bias of a lower fidelity that one arm's results do not refute; it has results there and at the top.
 
@@ -180,9 +187,9 @@ set_biases changes it. Until then the best arm may be left out
 
 def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, ...], tests: int) -> FidelityAudit:
     both = np.flatnonzero((stats.counts[m] > 0) & (stats.counts[-1] > 0))
-    low, top = stats.counts[m, both].tolist(), stats.counts[-1, both].tolist()
+    low, top = stats.counts[m, both], stats.counts[-1, both]
     differences = stats.sums[-1, both] / stats.counts[-1, both] - stats.sums[m, both] / stats.counts[m, both]
-    radii = np.array([radius(n, big, found[m], found[-1], tests) for n, big in zip(low, top, strict=True)])
+    radii = _radii(low, top, found[m], found[-1], tests)
     least = np.abs(differences) - radii
     bias = None if fidelities.biases is None else fidelities.biases[m]
     wrong = np.flatnonzero(least > bias) if bias is not None else np.array([], dtype=np.int64)
@@ -202,12 +209,9 @@ def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, .
     )
 
 
-def _noise(low: list[int], top: list[int], scale: float, scale_top: float) -> float:
+def _noise(low: IntArray, top: IntArray, scale: float, scale_top: float) -> float:
     """The variance of the mean difference by noise alone."""
-    if not low:
-        return math.nan
-    parts = [scale * scale / n + scale_top * scale_top / big for n, big in zip(low, top, strict=True)]
-    return sum(parts) / len(parts) ** 2
+    return float((scale * scale / low + scale_top * scale_top / top).sum()) / max(1, len(low)) ** 2
 
 
 def _offset(differences: FloatArray, noise: float) -> tuple[float, float, float]:

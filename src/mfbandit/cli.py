@@ -296,4 +296,5 @@ def version(as_json: Json = False) -> None:
 app.add_typer(cli_live.experiments, name="experiment")
 app.add_typer(cli_live.tokens, name="token")
 app.command(epilog="Example: mfbandit serve ads.db --port 8000")(cli_live.serve)
+app.command(epilog="Example: mfbandit demo --speed 100")(cli_live.demo)
 app.command(epilog="Example: mfbandit doctor ads.db")(cli_live.doctor)

@@ -441,7 +441,10 @@ def create_token(
     """Make a token and print it; it cannot be shown again."""
     with opened(store, token, writing=True, new=True) as place:
         text = place.create_token(name, scope)
+        known = place.tokens() if scope == "admin" or not place.name.startswith("http") else {}
     _say(text, {"token": text, "name": name, "scope": scope}, as_json)
+    if known and "admin" not in {one["scope"] if isinstance(one, dict) else one.scope for one in known.values()}:
+        typer.echo("Note: no token has scope admin yet, so more can be made only while no service runs.", err=True)
 
 
 @tokens.command(name="list", epilog="Example: mfbandit token list ads.db")
@@ -497,6 +500,32 @@ def serve(
 
     with Store(store, purpose=f"mfbandit serve at http://{host}:{port}") as place:
         job(place, host=host, port=port)
+
+
+@guarded
+def demo(
+    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = 20.0,
+    seed: Annotated[int, typer.Option(min=0, help="For the ads and their visitors.")] = 0,
+    port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes a free port.")] = 0,
+) -> None:
+    """Watch an experiment in a browser: forty ads, simulated visitors.
+
+    A service on this machine alone, with a store that is forgotten at the end. One ad is clickbait: it does well when
+    shown for a minute and badly when shown for an hour, more so than the biases allow, and the audit finds it out.
+    """
+    import tempfile  # noqa: PLC0415
+
+    from mfbandit.demo import Crowd, create  # noqa: PLC0415
+    from mfbandit.service.serve import serve as job  # noqa: PLC0415
+    from mfbandit.store import Store  # noqa: PLC0415
+
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "demo.db") as place:
+        crowd = Crowd(create(place), speed=speed, seed=seed)
+        crowd.start()
+        try:
+            job(place, port=port)
+        finally:
+            crowd.stop()
 
 
 @guarded

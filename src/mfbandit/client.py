@@ -15,6 +15,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from mfbandit.audit import Audit, audit
 from mfbandit.confidence import Bounds, bounds_table
 from mfbandit.errors import StoreError, StoreUnavailable, UnknownExperiment
 from mfbandit.events import Asked, Event, Told, from_record
@@ -343,6 +344,10 @@ class RemoteExperiment:
         used = positive("rho", status["policy"].get("rho", 2.0) if rho is None else rho)
         return bounds_table(self.stats, fidelities_from_record(status["fidelities"]), used, self.arms)
 
+    def audit(self) -> Audit:
+        """Whether the assumed biases hold, by all results so far."""
+        return audit(self.stats, self.fidelities, self.arms)
+
     def records(self, after: int = 0) -> Iterator[Record]:
         """Events with their numbers and times; those after number ``after``."""
         while page := self._get("/log", after=after, limit=PAGE)["events"]:
@@ -459,6 +464,10 @@ class RemoteExperiment:
     def set_capital(self, capital: float | None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited."""
         self._post("/capital", {"capital": None if capital is None else number("capital", capital)})
+
+    def set_biases(self, biases: Sequence[float]) -> None:
+        """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew."""
+        self._post("/biases", {"biases": [number("bias", bias) for bias in biases]})
 
     def set_policy(self, policy: Policy) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned."""

@@ -3,6 +3,7 @@
 import heapq
 import json
 import math
+from collections import deque
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
@@ -21,12 +22,14 @@ from mfbandit.logs import Entry, damaged, entry, read_all, read_page, read_recor
 from mfbandit.packed import CODES, COLUMNS, WITH_TEXT, Packed, Record, events_of
 from mfbandit.policies import Policy
 from mfbandit.stats import Play
+from mfbandit.timeline import Timeline
 from mfbandit.values import positive
 from mfbandit.wire import fidelities_from_record, policy_from_record
 from mfbandit.writer import Chain, Ticket, Writer
 
 REMEMBERED = 100_000  # request keys
 LONGEST_KEY = 200
+SHOWN = 12  # of the latest plays, events and leases
 COMMON = len((Asked, Told, Failed, Expired, Renewed))  # the kinds that are folded many at a time: all about plays
 
 T = TypeVar("T")
@@ -73,6 +76,25 @@ class Request:
 
     kind: type[Event]
     made: list[int]
+
+
+@dataclass(frozen=True)
+class Recently:
+    """What has happened lately, the newest first.
+
+    Args:
+        times: seconds since 1970, of the steps of ``spent``.
+        spent: what had been spent by then, a list for each fidelity.
+        plays: when they were settled, the plays, and what came of them.
+        events: those that are not about plays.
+        leases: plays under way and when their leases end, the next to end first.
+    """
+
+    times: list[float]
+    spent: list[list[float]]
+    plays: list[tuple[float, Play, Told | Failed | Expired | None]]
+    events: list[Record]
+    leases: list[tuple[Play, float]]
 
 
 class Promise:
@@ -264,6 +286,16 @@ class DurableExperiment(Experiment):
 
     # What is known now
 
+    def now(self) -> float:
+        """The store's time, in seconds since 1970."""
+        return self._home.clock()
+
+    @property
+    def refuted(self) -> dict[tuple[int, int], float]:
+        """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
+        with self._current():
+            return dict(self._ledger.refuted)
+
     @property
     def results_at(self) -> list[int]:
         """How many results there are at each fidelity."""
@@ -308,12 +340,12 @@ class DurableExperiment(Experiment):
         The whole log (``after=0``) is checked against its digest while it is read.
         """
         with closing(self._home.read()) as connection:
-            yield from read_records(connection, entry(connection, self._name, self._home.name), after)
+            yield from read_records(connection, entry(connection, self._name), after)
 
     def page(self, after: int, limit: int) -> list[Record]:
         """At most ``limit`` events after number ``after``, from the disk; plays and results as they were folded."""
         with closing(self._home.read()) as connection:
-            records = read_page(connection, entry(connection, self._name, self._home.name), after, limit)
+            records = read_page(connection, entry(connection, self._name), after, limit)
         with self._current():
             self._check_as_folded(records)
         return records
@@ -388,6 +420,7 @@ class DurableExperiment(Experiment):
         leased = isinstance(event, Asked | Renewed)
         self._news.append(Record(self._next, self._home.clock(), event, self._until if leased else None, self._request))
         self._next += 1
+        self._show(self._news[-1])
         if leased:
             self._start_lease(event.play, self._until)  # type: ignore[union-attr]
         elif isinstance(event, Told | Failed | Expired):
@@ -395,6 +428,37 @@ class DurableExperiment(Experiment):
         if self._request is not None:
             self._remember_request(self._request, event)
         self._react(event)
+
+    # For people who look
+
+    def recently(self) -> "Recently":
+        """What a page about it shows beyond numbers: spending over time, the latest plays and events, leases."""
+        with self._current():
+            plays = [(time, self._play(play), self._ledger.plays.outcome(play)) for time, play in self._latest]
+            due = sorted(self._due.items(), key=lambda item: item[1])[:SHOWN]
+            leases = [(self._play(play), until) for play, until in due]
+            return Recently(*self._timeline.series(), plays[::-1], list(self._notable)[::-1], leases)
+
+    def _show(self, record: Record) -> None:
+        event = record.event
+        if isinstance(event, Told | Failed):
+            self._timeline.add(record.time, self._ledger.plays.fidelities[event.play], event.cost)
+        if isinstance(event, Told | Failed | Expired):
+            self._latest.append((record.time, event.play))
+        elif not isinstance(event, Asked | Renewed):
+            self._notable.append(record)
+
+    def _show_all(self, rows: Packed, texts: dict[int, Event]) -> None:
+        """The same for a log that was read back."""
+        kinds = rows["kind"]
+        paid = rows[(kinds == CODES[Told]) | (kinds == CODES[Failed])]
+        fidelities = np.array(self._ledger.plays.fidelities, dtype=np.int64)[paid["play"]]
+        self._timeline.add_all(paid["time"], fidelities, paid["cost"])
+        settled = np.flatnonzero(np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)]))[-SHOWN:]
+        self._latest.extend((float(rows["time"][i]), int(rows["play"][i])) for i in settled)
+        for place in np.flatnonzero(kinds >= COMMON)[-SHOWN:].tolist():
+            (event,) = [texts[place + 1]] if place + 1 in texts else events_of(rows[place : place + 1])
+            self._notable.append(Record(place + 1, float(rows["time"][place]), event))
 
     # Leases
 
@@ -451,7 +515,7 @@ class DurableExperiment(Experiment):
     def _load(self) -> None:
         generation = self._home.generation()
         with closing(self._home.read()) as connection, connection.reading():
-            of = entry(connection, self._name, self._home.name)
+            of = entry(connection, self._name)
             rows, chain = read_all(connection, of)
             self._begin(of, chain)
             self._fold(rows, connection)
@@ -473,6 +537,9 @@ class DurableExperiment(Experiment):
         self._id = str(first["id"])
         self._lease: float | None = first["lease"]
         self._entry, self._chain, self._next = of, chain, chain.head + 1
+        self._timeline = Timeline(len(self._fidelities))
+        self._latest: deque[tuple[float, int]] = deque(maxlen=SHOWN)
+        self._notable: deque[Record] = deque(maxlen=SHOWN)
         self._requests: dict[str, Request] = {}
         self._due: dict[int, float] = {}
         self._leases: list[tuple[float, int]] = []
@@ -489,6 +556,7 @@ class DurableExperiment(Experiment):
                 self._react(event)
             start = place + 1
         self._find_leases(rows)
+        self._show_all(rows, texts)
 
     def _fold_plays(self, rows: Packed) -> None:
         if self._remember is None:

@@ -95,7 +95,7 @@ def _line(values: Iterable[Any]) -> str:
 def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
     r"""Results in a CSV file with a header, or in JSON Lines: arm (index or label), fidelity, reward, cost if known.
 
-    What :func:`plays_csv` wrote can be read, too: plays that were told, arms by their labels.
+    What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told.
 
     Args:
         lines: of the file.
@@ -130,6 +130,19 @@ def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
 
 
 def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    asked: dict[Any, dict[str, Any]] = {}
+    for number, row in _objects(lines):
+        kind = row.get("event")
+        if kind == "Asked":
+            asked[row.get("play")] = row
+        elif kind == "Told":
+            play = asked.get(row.get("play"), {})
+            yield number, {**row, "arm": play.get("arm"), "fidelity": play.get("fidelity")}
+        elif kind is None:
+            yield number, row
+
+
+def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue

@@ -55,13 +55,15 @@ def entries(connection: Connection) -> list[Entry]:
     return [_entry(row) for row in connection.query(_ENTRIES + " ORDER BY id")]
 
 
-def entry(connection: Connection, name: str, store: str) -> Entry:
+def entry(connection: Connection, name: str) -> Entry:
     """The experiment of that name, or an error that lists those that are there."""
     rows = connection.query(_ENTRIES + " WHERE name = ?", (name,))
     if not rows:
         there = [found for (found,) in connection.query("SELECT name FROM mfbandit_experiments ORDER BY id LIMIT 11")]
         names = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "")  # noqa: PLR2004 - those ten
-        raise UnknownExperiment(f"{store} must have an experiment {name!r}; it has {names or 'none yet'}")
+        raise UnknownExperiment(
+            f"an experiment must be one of those that are there ({names or 'none yet'}), got {name!r}"
+        )
     return _entry(rows[0])
 
 

@@ -34,6 +34,7 @@ def status(experiment: DurableExperiment) -> dict[str, Any]:
         "set_aside": list(experiment.set_aside),
         "best": best,
         "best_label": None if best is None else labels[best],
+        "warnings": list(experiment.audit().warnings) if experiment.refuted else [],
     }
 
 
@@ -51,14 +52,14 @@ def readable_status(record: dict[str, Any]) -> str:
         ("policy", f"{name}({fields})"),
         ("capital", f"{record['spent']:,.10g} spent{share}, {record['reserved']:,.10g} reserved, of {capital}"),
         ("results", results),
-        ("under way", f"{record['pending']:,} plays"),
+        ("under way", f"{record['pending']:,} play{'s' * (record['pending'] != 1)}"),
         ("arms", _arms(record)),
         (
             "best so far",
             "no result yet" if record["best"] is None else f"{record['best_label']} (arm {record['best']})",
         ),
     ]
-    return "\n".join(f"{name:12} {text}" for name, text in lines)
+    return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines)])
 
 
 def _arms(record: dict[str, Any]) -> str:

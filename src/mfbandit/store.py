@@ -184,7 +184,7 @@ class Store:
         self.writer()
         with self._one_by_one:
             with closing(self.read()) as connection:
-                number = entry(connection, name, self.name).id
+                number = entry(connection, name).id
             with self._lock:
                 opened = self._open.pop(name, None)
                 if opened is not None:

@@ -4,13 +4,14 @@ import json
 import re
 from collections.abc import AsyncIterator, Iterator
 from contextlib import asynccontextmanager
+from dataclasses import asdict
 from typing import Annotated, Any, Literal
 
 import anyio
 import anyio.to_thread
 from fastapi import FastAPI, Path, Query, Request
 from fastapi.exceptions import RequestValidationError
-from fastapi.responses import HTMLResponse, RedirectResponse, Response, StreamingResponse
+from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 import mfbandit
@@ -18,6 +19,7 @@ from mfbandit.durable import DurableExperiment
 from mfbandit.exports import jsonl, log_record, plays_csv
 from mfbandit.service import bodies
 from mfbandit.service.guard import LARGEST_BODY, App, Guard
+from mfbandit.service.pages import add_pages
 from mfbandit.service.problems import TYPE, Problem, problem_of
 from mfbandit.service.reference import reference
 from mfbandit.service.strict import StrictRoute
@@ -74,6 +76,7 @@ def create_app(store: Store, *, loopback: bool = True, largest_body: int = LARGE
     _add_views(app, store)
     _add_controls(app, store)
     _add_tokens(app, store)
+    add_pages(app, store)
     _add_handlers(app)
     return Guard(app, store, loopback=loopback, largest=largest_body)
 
@@ -116,10 +119,6 @@ def _play(play: Play) -> dict[str, Any]:
 
 
 def _add_pages(app: FastAPI, store: Store) -> None:
-    @app.get("/", include_in_schema=False)
-    async def start() -> Response:
-        return RedirectResponse("/api")
-
     @app.get("/api", response_class=HTMLResponse, include_in_schema=False)
     async def page() -> str:
         return reference(app.openapi())
@@ -251,6 +250,17 @@ def _add_views(app: FastAPI, store: Store) -> None:
         content = strict_json({field: getattr(table, field).tolist() for field in fields})
         return Response(content, media_type="application/json")
 
+    @app.get("/api/experiments/{name}/audit", tags=["views"])
+    def audit(name: Name) -> Response:
+        """Whether the assumed biases hold, by all results so far; null where nothing is known."""
+        found = store.open(name).audit()
+        content = {
+            "alarm": found.alarm,
+            "warnings": found.warnings,
+            "fidelities": [asdict(x) for x in found.fidelities],
+        }
+        return Response(strict_json(content), media_type="application/json")
+
     @app.get("/api/experiments/{name}/log", tags=["views"])
     def log(
         name: Name,
@@ -291,6 +301,11 @@ def _add_controls(app: FastAPI, store: Store) -> None:
     def capital(name: Name, body: bodies.Capital) -> Response:
         """Change what all plays together may cost."""
         return _controlled(name, lambda experiment: experiment.set_capital(body.capital))
+
+    @app.post("/api/experiments/{name}/biases", response_model=bodies.Status, tags=["controls"])
+    def biases(name: Name, body: bodies.Biases) -> Response:
+        """Assume other biases from now on."""
+        return _controlled(name, lambda experiment: experiment.set_biases(body.biases))
 
     @app.post("/api/experiments/{name}/policy", response_model=bodies.Status, tags=["controls"])
     def policy(name: Name, body: bodies.PolicyBody) -> Response:

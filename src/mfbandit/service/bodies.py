@@ -127,6 +127,12 @@ class Capital(Body):
     capital: Amount | None
 
 
+class Biases(Body):
+    """The biases that are assumed, one for each fidelity; the last is 0."""
+
+    biases: Annotated[list[Cost], Field(min_length=1, max_length=1000)]
+
+
 class PolicyBody(Body):
     """The policy that picks plays from now on."""
 
@@ -190,6 +196,7 @@ class Status(BaseModel):
     set_aside: list[int]
     best: int | None
     best_label: str | None
+    warnings: list[str]
 
 
 class ProblemOut(BaseModel):

@@ -4,6 +4,7 @@ import functools
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
 from typing import Any
+from urllib.parse import quote, urlsplit
 
 from mfbandit.service.problems import MARK, TYPE, Problem
 from mfbandit.store import Store
@@ -14,12 +15,16 @@ Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
-OPEN = {"/", "/api", "/health", "/openapi.json", "/favicon.ico"}  # no data there
+OPEN = {"/api", "/health", "/openapi.json", "/favicon.ico", "/sign-in", "/sign-out"}  # no data there
+COOKIE = "mfbandit"
 LARGEST_BODY = 16 * 2**20  # bytes: an experiment of 100,000 named arms fits
 _HEADERS = [
     (b"x-content-type-options", b"nosniff"),
-    (b"cache-control", b"no-store"),
-    (b"content-security-policy", b"default-src 'none'; style-src 'self' 'unsafe-inline'; frame-ancestors 'none'"),
+    (
+        b"content-security-policy",
+        b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
+        b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
+    ),
     (b"referrer-policy", b"no-referrer"),
     (MARK.encode(), b"1"),
 ]
@@ -50,6 +55,9 @@ class Guard:
             problem = self._problem(scope, headers)
         except Exception as error:
             problem = Problem("unavailable", 503, "The store cannot be used now", str(error))
+        if problem is not None and problem.status == 401 and not is_api(scope["path"]) and scope["method"] == "GET":  # noqa: PLR2004 - of HTTP
+            await _send_to_sign_in(send, scope["path"])
+            return
         if problem is not None:
             await answer(send, problem)
             return
@@ -62,27 +70,27 @@ class Guard:
         if self._loopback and not is_loopback(_host(headers)):
             return Problem("host", 421, "Wrong host", f"the Host header must name this machine, got {_host(headers)!r}")
         method, path = scope["method"], scope["path"]
-        if path not in OPEN:
-            problem = self._refused(headers, needed(method, path))
+        if path not in OPEN and not path.startswith("/static/"):
+            problem = self._refused(headers, path, needed(method, path))
             if problem is not None:
                 return problem
         if method in ("POST", "PUT", "PATCH"):
-            kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
-            if kind != b"application/json":
-                # Browsers send other kinds across sites without asking.
-                return Problem("media-type", 415, "Wrong kind of body", "the body must be application/json")
+            problem = _json_alone(headers) if is_api(path) else _own_form(headers)
+            if problem is not None:
+                return problem
         length = headers.get(b"content-length", b"0")
         if not length.isdigit() or len(length) > 15 or int(length) > self._largest:  # noqa: PLR2004 - petabytes
             return self._too_large()
         return None
 
-    def _refused(self, headers: dict[bytes, bytes], scope: str) -> Problem | None:
+    def _refused(self, headers: dict[bytes, bytes], path: str, scope: str) -> Problem | None:
         if self._loopback and not self._store.tokens():
             return None  # on this machine alone, until the first token is made
-        kind, _, text = headers.get(b"authorization", b"").partition(b" ")
-        if kind.lower() != b"bearer":
+        # A browser sends cookies by itself, so only pages take them; programs say who they are.
+        text = _bearer(headers) if is_api(path) else token_of(headers)
+        if not text:
             return _unauthorized("a token is needed: Authorization: Bearer mfb_...")
-        token = self._store.token(text.strip().decode("latin-1"))
+        token = self._store.token(text)
         if token is None:
             return _unauthorized("the token is not one of this store's")
         if not token.allows(scope):
@@ -120,6 +128,61 @@ class Guard:
 
 class _TooLarge(BaseException):
     """Nobody on the way may take it for an error of their own."""
+
+
+def is_api(path: str) -> bool:
+    """Whether a path is for programs; the others are pages.
+
+    >>> is_api("/api/experiments"), is_api("/experiments/ads")
+    (True, False)
+    """
+    return path == "/api" or path.startswith("/api/")
+
+
+def _bearer(headers: dict[bytes, bytes]) -> str:
+    kind, _, text = headers.get(b"authorization", b"").partition(b" ")
+    return text.strip().decode("latin-1") if kind.lower() == b"bearer" else ""
+
+
+def token_of(headers: dict[bytes, bytes]) -> str:
+    """The token in a page's cookie or in the header; empty if there is none.
+
+    >>> token_of({b"cookie": b"a=b; mfbandit=mfb_x"})
+    'mfb_x'
+    """
+    for part in headers.get(b"cookie", b"").split(b";"):
+        name, _, value = part.strip().partition(b"=")
+        if name == COOKIE.encode():
+            return value.decode("latin-1")
+    return _bearer(headers)
+
+
+def _json_alone(headers: dict[bytes, bytes]) -> Problem | None:
+    # Browsers send other kinds across sites without asking.
+    if headers.get(b"content-type", b"").split(b";")[0].strip().lower() != b"application/json":
+        return Problem("media-type", 415, "Wrong kind of body", "the body must be application/json")
+    return None
+
+
+def _own_form(headers: dict[bytes, bytes]) -> Problem | None:
+    """Forms must come from this service's own pages; the cookie is not sent across sites either."""
+    kind = headers.get(b"content-type", b"").split(b";")[0].strip().lower()
+    if kind not in (b"application/x-www-form-urlencoded", b""):
+        return Problem("media-type", 415, "Wrong kind of body", "a form must be application/x-www-form-urlencoded")
+    origin = headers.get(b"origin", b"").decode("latin-1")
+    if urlsplit(origin).netloc != headers.get(b"host", b"").decode("latin-1"):
+        return Problem(
+            "origin", 403, "Wrong origin", f"a form must be sent from a page of this service, got {origin!r}"
+        )
+    return None
+
+
+async def _send_to_sign_in(send: Send, path: str) -> None:
+    place = f"/sign-in?next={quote(path)}".encode()
+    await send(
+        {"type": "http.response.start", "status": 303, "headers": [(b"location", place), (b"content-length", b"0")]}
+    )
+    await send({"type": "http.response.body", "body": b""})
 
 
 def needed(method: str, path: str) -> str:
@@ -162,7 +225,9 @@ def _unauthorized(detail: str) -> Problem:
 def _hardened(send: Send) -> Send:
     async def hardened(message: Message) -> None:
         if message["type"] == "http.response.start":
-            message["headers"] = [*message.get("headers", []), *_HEADERS]
+            headers = list(message.get("headers", []))
+            lasting = any(name == b"cache-control" for name, _ in headers)
+            message["headers"] = headers + (_HEADERS if lasting else [*_HEADERS, (b"cache-control", b"no-store")])
         await send(message)
 
     return hardened

@@ -1,20 +1,8 @@
-"""The OpenAPI document as one plain page: no script, no style sheet from elsewhere, so it works offline."""
+"""The OpenAPI document as one plain page: no script, nothing from elsewhere, so it works offline."""
 
 import json
 from html import escape
 from typing import Any
-
-_STYLE = """
-:root { color-scheme: light dark; --line: #8884; --soft: #8882; }
-body { font: 16px/1.5 system-ui, sans-serif; max-width: 60rem; margin: 2rem auto; padding: 0 1rem; }
-h1 { margin-bottom: 0; } h2 { margin-top: 2.5rem; border-bottom: 1px solid var(--line); text-transform: capitalize; }
-details { border: 1px solid var(--line); border-radius: 6px; margin: .5rem 0; padding: .4rem .8rem; }
-summary { cursor: pointer; } code, pre { font: 14px/1.45 ui-monospace, monospace; }
-pre { background: var(--soft); padding: .6rem; border-radius: 6px; overflow-x: auto; }
-.about { display: block; margin-left: 5.4rem; opacity: .8; }
-.method { display: inline-block; min-width: 4.2rem; font-weight: 600; }
-table { border-collapse: collapse; } td, th { text-align: left; padding: .15rem 1rem .15rem 0; vertical-align: top; }
-"""
 
 
 def reference(document: dict[str, Any]) -> str:
@@ -34,11 +22,12 @@ def reference(document: dict[str, Any]) -> str:
     title = f"{escape(info['title'])} {escape(info['version'])}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
-        f'<meta name="viewport" content="width=device-width, initial-scale=1"><style>{_STYLE}</style></head><body>'
+        f'<meta name="viewport" content="width=device-width, initial-scale=1">'
+        '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/style.css"></head><body><main>'
         f"<h1>{title}</h1><p>{escape(info.get('summary', ''))}</p>"
         "<p>Bodies are JSON. Where the store has tokens, send <code>Authorization: Bearer mfb_...</code>. Errors are "
         "problem details (RFC 9457). For machines there is <a href='/openapi.json'>openapi.json</a>.</p>"
-        f"{''.join(parts)}</body></html>"
+        f"{''.join(parts)}</main></body></html>"
     )
 
 

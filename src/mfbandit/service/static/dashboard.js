@@ -1,0 +1,56 @@
+// Draws the capital over time from the numbers that the page brings with every update.
+"use strict";
+(() => {
+  let chart = null;
+
+  const colour = (name) => getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+
+  // Times of day, or days where it took days; UTC, as everywhere on the page.
+  function times(_, splits) {
+    const span = splits[splits.length - 1] - splits[0], [from, to] = span > 172800 ? [5, 10] : span > 600 ? [11, 16] : [11, 19];
+    return splits.map((time) => new Date(time * 1000).toISOString().slice(from, to));
+  }
+
+  function options(box, names) {
+    const axis = { stroke: colour("--text"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
+    return {
+      width: box.clientWidth,
+      height: 240,
+      legend: { show: true, live: false },
+      cursor: { drag: { x: false, y: false } },
+      scales: { x: { time: true } },
+      tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
+      axes: [{ ...axis, values: times }, { ...axis, size: 70 }],
+      series: [{}, ...names.map((name, i) => ({ label: name, stroke: colour(`--f${i % 6}`), width: 2, points: { show: false } }))],
+    };
+  }
+
+  function draw() {
+    const source = document.getElementById("spending"), box = document.getElementById("spending-chart");
+    if (!source || !box) return;
+    const { names, times, spent } = JSON.parse(source.dataset.series);
+    if (chart && chart.root.isConnected && chart.series.length === names.length + 1) {
+      chart.setData([times, ...spent]);
+      return;
+    }
+    box.replaceChildren();
+    chart = new uPlot(options(box, names), [times, ...spent], box);
+  }
+
+  function redraw() {
+    chart = null;
+    draw();
+  }
+
+  function reachable(yes) {
+    const notice = document.getElementById("unreachable");
+    if (notice) notice.hidden = yes;
+  }
+
+  document.addEventListener("DOMContentLoaded", draw);
+  document.addEventListener("htmx:after:swap", () => { reachable(true); draw(); });
+  document.addEventListener("htmx:error", () => reachable(false));
+  document.addEventListener("htmx:response:error", () => reachable(false));
+  window.addEventListener("resize", redraw);
+  matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
+})();

@@ -1,0 +1,303 @@
+"""What the pages show: numbers of an experiment as texts and places, worked out without a line of HTML."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from mfbandit.audit import Audit
+from mfbandit.confidence import Bounds
+from mfbandit.durable import DurableExperiment, Recently
+from mfbandit.errors import NoResults
+from mfbandit.events import FIELDS, ArmAdded, ArmRestored, ArmRetired, ArmSetAside, BiasRefuted, Event, Failed, Told
+from mfbandit.fidelities import Fidelities
+from mfbandit.policies import Policy
+from mfbandit.tables import readable
+
+LEADING = 12  # arms shown
+WIDTH, EDGE = 300.0, 6.0  # of the drawing of an arm's bounds
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where the bounds and the mean of an arm at a fidelity are drawn."""
+
+    low: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class ArmView:
+    """One of the leading arms."""
+
+    label: str
+    best: bool
+    note: str
+    plays: list[int]
+    lower: str
+    upper: str
+    lines: list[Line | None]
+    text: str
+
+
+def glance(experiment: DurableExperiment) -> dict[str, Any]:
+    """A row of the list of experiments."""
+    capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
+    best = _best(experiment)
+    return {
+        "name": experiment.name,
+        "state": experiment.state,
+        "share": _share(spent, capital),
+        "reserved_share": _share(reserved, capital),
+        "capital_text": _capital(spent, reserved, capital),
+        "spent_text": readable(spent),
+        "results": sum(experiment.results_at),
+        "arms": len(experiment.arms),
+        "alarm": bool(experiment.refuted),
+        "best": None if best is None else experiment.arms[best],
+    }
+
+
+def overview(experiment: DurableExperiment) -> dict[str, Any]:
+    """Everything on the page of an experiment."""
+    stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
+    bounds, audit, best = _bounds(experiment), _audit(experiment), _best(experiment)
+    retired, aside = set(experiment.retired), set(experiment.set_aside)
+    spent = [row[-1] if row else 0.0 for row in recently.spent]
+    order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING)))
+    low, high = _range(bounds, order)
+    return {
+        **glance(experiment),
+        "policy": _policy(experiment.policy),
+        "now": _when(experiment.now()),
+        "under_way": _plural(experiment.pending_count, "play"),
+        "retired": len(retired),
+        "set_aside": len(aside),
+        "warnings": [] if audit is None else list(audit.warnings),
+        "audit_note": _audit_note(audit, experiment.fidelities),
+        "best_interval": _interval(bounds, best),
+        "sure": _sure(bounds, best, stats.active.tolist()),
+        "series": json.dumps(_series(recently, experiment.fidelities)),
+        "fidelities": _fidelities(experiment.fidelities, stats.counts.sum(axis=1).tolist(), spent, audit),
+        "fidelity_names": list(experiment.fidelities.labels),
+        "biases_text": ", ".join(f"{bias:g}" for bias in experiment.fidelities.biases or ()),
+        "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
+        "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high)) for k in order],
+        "more_arms": len(labels) - len(order),
+        "more_text": _rest(stats.counts.sum(axis=0), order),
+        "latest": [_latest(*one) for one in recently.plays],
+        "leases": [
+            {"label": play.label, "fidelity": f"fidelity {play.fidelity}", "until": _when(due)}
+            for play, due in recently.leases
+        ],
+        "events": [{"when": _when(record.time), "text": _event(record.event, labels)} for record in recently.events],
+    }
+
+
+def _best(experiment: DurableExperiment) -> int | None:
+    try:
+        return experiment.best()
+    except NoResults:
+        return None
+
+
+def _bounds(experiment: DurableExperiment) -> Bounds | None:
+    """None where the noise is not known, so that nothing bounds anything."""
+    try:
+        return experiment.bounds()
+    except ValueError:
+        return None
+
+
+def _audit(experiment: DurableExperiment) -> Audit | None:
+    try:
+        return experiment.audit()
+    except ValueError:
+        return None
+
+
+def _order(bounds: Bounds, best: int | None) -> list[int]:
+    """The best arm first, then by what is sure of them, the highest lower bound; arms without a result last."""
+    sure = np.nan_to_num(bounds.lower.max(axis=0), neginf=-np.finfo(float).max)
+    if best is not None:
+        sure[best] = np.inf
+    return [int(k) for k in np.argsort(-sure, kind="stable")[:LEADING]]
+
+
+def _range(bounds: Bounds | None, order: Sequence[int]) -> tuple[float, float]:
+    """The ends of the drawing: all means of the arms shown, and bounds as far as twice the spread of these."""
+    if bounds is None:
+        return -math.inf, math.inf
+    lower, upper, means = (array[:, list(order)] for array in (bounds.lower, bounds.upper, bounds.means))
+    seen = np.isfinite(means)
+    if not seen.any():
+        return -math.inf, math.inf
+    ends = [*lower[np.isfinite(lower)].tolist(), *upper[np.isfinite(upper)].tolist(), *means[seen].tolist()]
+    return min(ends), max(ends)
+
+
+def _arm(
+    k: int,
+    bounds: Bounds | None,
+    labels: Sequence[str],
+    best: int | None,
+    retired: set[int],
+    aside: set[int],
+    ends: tuple[float, float],
+) -> ArmView:
+    note = "retired" if k in retired else "set aside after failures" if k in aside else ""
+    if bounds is None:
+        return ArmView(labels[k], k == best, note, [], "-", "-", [], "no bounds")
+    lines = [_line(bounds, m, k, ends) for m in range(len(bounds.plays))]
+    lower, upper = float(bounds.lower[:, k].max()), float(bounds.upper[:, k].min())
+    parts = (
+        f"fidelity {bounds.fidelities[m]}: {_number(bounds.lower[m, k])} to {_number(bounds.upper[m, k])}"
+        for m in range(len(lines))
+        if bounds.plays[m, k]
+    )
+    text = f"{labels[k]}: {'; '.join(parts) or 'no result yet'}"
+    plays = bounds.plays[:, k].tolist()
+    return ArmView(labels[k], k == best, note, plays, _number(lower), _number(upper), lines, text)
+
+
+def _line(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Line | None:
+    if not bounds.plays[m, k]:
+        return None
+    low, high = ends
+    span = (high - low) or 1.0
+
+    def place(value: float) -> float:
+        return round(EDGE + (WIDTH - 2 * EDGE) * min(max((value - low) / span, 0.0), 1.0), 1)
+
+    return Line(place(bounds.lower[m, k]), place(bounds.upper[m, k]), place(bounds.means[m, k]))
+
+
+def _interval(bounds: Bounds | None, best: int | None) -> str:
+    if bounds is None or best is None:
+        return ""
+    low, high = float(bounds.lower[:, best].max()), float(bounds.upper[:, best].min())
+    return f"{_number(low)} and {_number(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+
+
+def _sure(bounds: Bounds | None, best: int | None, active: list[bool]) -> str:
+    """How many arms could still be better, by their bounds."""
+    if bounds is None or best is None:
+        return ""
+    rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
+    rivals[best] = False
+    number = int((rivals & np.array(active)).sum())
+    if number == 0:
+        return "no other arm can be better, by the bounds"
+    return f"{_plural(number, 'other arm')} could still be better, by the bounds"
+
+
+def _series(recently: Recently, fidelities: Fidelities) -> dict[str, Any]:
+    names = [f"fidelity {name}" for name in fidelities.labels]
+    return {"names": names, "times": recently.times, "spent": recently.spent}
+
+
+def _fidelities(
+    fidelities: Fidelities, results: list[int], spent: list[float], audit: Audit | None
+) -> list[dict[str, Any]]:
+    total = sum(spent)
+    rows = []
+    for m, name in enumerate(fidelities.labels):
+        share = spent[m] / total if total else 0.0
+        row = {
+            "name": name,
+            "cost": f"{fidelities.costs[m]:g}",
+            "results": f"{results[m]:,}",
+            "spent": readable(spent[m]),
+            "share": share,
+            "share_text": f"{share:.0%} of what was spent",
+            "bias": "-" if fidelities.biases is None else f"{fidelities.biases[m]:g}",
+        }
+        rows.append(row | _audited(audit, m))
+    return rows
+
+
+def _audited(audit: Audit | None, m: int) -> dict[str, str]:
+    if audit is None or m >= len(audit.fidelities) or not audit.fidelities[m].arms:
+        return {"needed": "-", "enough": "-", "offset": "-"}
+    one = audit.fidelities[m]
+    offset = f"{_number(one.offset)} ({_number(one.offset_low)} to {_number(one.offset_high)})"
+    return {"needed": _number(one.needed), "enough": _number(one.enough), "offset": offset}
+
+
+def _audit_note(audit: Audit | None, fidelities: Fidelities) -> str:
+    if audit is None:
+        return "Whether biases hold cannot be said without a noise scale."
+    if len(fidelities) == 1:
+        return ""
+    return (
+        "A bias must be at least what some arm's results show, and need not be more than what all of them leave "
+        "possible (enough); the offset is how much more the top fidelity gives than this one, on average over arms."
+    )
+
+
+def _rest(counts: Any, order: Sequence[int]) -> str:  # noqa: ANN401 - an array of whole numbers
+    rest = np.delete(counts, list(order))
+    untouched = int((rest == 0).sum())
+    return f"{int(rest.sum()):,} results among them, {untouched:,} without any" if len(rest) else ""
+
+
+def _latest(time: float, play: Any, outcome: Event | None) -> dict[str, str]:  # noqa: ANN401 - a Play
+    match outcome:
+        case Told(_, reward, _):
+            text = f"{reward:.6g}"
+        case Failed():
+            text = "failed"
+        case _:
+            text = "lease ran out"
+    return {"when": _when(time), "label": play.label, "fidelity": f"fidelity {play.fidelity}", "outcome": text}
+
+
+def _event(event: Event, labels: Sequence[str]) -> str:
+    match event:
+        case ArmAdded(label):
+            return f"arm added: {label}"
+        case ArmRetired(arm):
+            return f"arm retired: {labels[arm]}"
+        case ArmSetAside(arm):
+            return f"arm set aside after failures: {labels[arm]}"
+        case ArmRestored(arm):
+            return f"arm restored: {labels[arm]}"
+        case BiasRefuted(fidelity, arm, needed):
+            return f"bias of fidelity {fidelity} refuted by {labels[arm]}: it must be at least {needed:.3g}"
+    kind = type(event)
+    words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
+    name = {**words, "Noted": "note", "BiasesSet": "biases set"}.get(kind.__name__, kind.__name__)
+    values = ", ".join("unlimited" if v is None else str(v) for v in (getattr(event, field) for field in FIELDS[kind]))
+    return f"{name}: {values}" if values else name
+
+
+def _policy(policy: Policy) -> str:
+    return repr(policy)
+
+
+def _plural(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def _share(part: float, capital: float | None) -> float:
+    return 0.0 if capital is None else min(part / capital, 1.0)
+
+
+def _capital(spent: float, reserved: float, capital: float | None) -> str:
+    kept = f"{readable(reserved)} reserved" if reserved else "nothing reserved"
+    if capital is None:
+        return f"spent of unlimited capital, {kept}"
+    return f"{spent / capital:.1%} of {readable(capital)} spent, {kept}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def _when(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"
