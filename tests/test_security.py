@@ -108,7 +108,8 @@ class TestTokens:
         answer = raw(
             host, int(port), f"GET {address} HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n".encode()
         )
-        assert b" 401 " in answer.splitlines()[0]
+        first = answer.splitlines()[0]
+        assert b" 401 " in first or (b" 303 " in first and b"location: /sign-in" in answer)
 
     @pytest.mark.parametrize(
         "change",

@@ -441,10 +441,7 @@ def create_token(
     """Make a token and print it; it cannot be shown again."""
     with opened(store, token, writing=True, new=True) as place:
         text = place.create_token(name, scope)
-        known = place.tokens() if scope == "admin" or not place.name.startswith("http") else {}
     _say(text, {"token": text, "name": name, "scope": scope}, as_json)
-    if known and "admin" not in {one["scope"] if isinstance(one, dict) else one.scope for one in known.values()}:
-        typer.echo("Note: no token has scope admin yet, so more can be made only while no service runs.", err=True)
 
 
 @tokens.command(name="list", epilog="Example: mfbandit token list ads.db")
