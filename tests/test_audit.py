@@ -84,7 +84,7 @@ class TestBySimulation:
 class TestByHand:
     def test_the_radius(self):
         spread = 0.04 * (400 + PRIOR) / 400**2 + 0.09 * (100 + PRIOR) / 100**2
-        price = math.log(20 / 0.01) + 0.5 * math.log(5.0) + 0.5 * math.log(2.0)
+        price = math.log(20 / 0.01) + 0.5 * math.log(1 + 400 / PRIOR) + 0.5 * math.log(1 + 100 / PRIOR)
         assert radius(400, 100, 0.2, 0.3, 20) == pytest.approx(math.sqrt(2 * spread * price))
 
     def test_of_an_experiment(self):

@@ -27,7 +27,7 @@ from mfbandit.stats import Stats
 from mfbandit.tables import columns
 
 ALPHA = 0.01  # runs in which a true ζ is refuted, at most
-PRIOR = 100.0  # ρ: the radius is smallest, for what it can be, at about as many plays
+PRIOR = 3.0  # ρ: a small one serves arms with few results, and costs those with hundreds next to nothing
 SHOWN = 5  # arms named in a warning
 
 
@@ -127,7 +127,7 @@ def radius(low: float, top: float, scale: float, scale_top: float, tests: int) -
         tests: how many pairs of arm and fidelity share α.
 
     >>> round(radius(400, 400, 0.2, 0.2, tests=20), 4)
-    0.0679
+    0.071
     """
     spread = scale * scale * (low + PRIOR) / (low * low) + scale_top * scale_top * (top + PRIOR) / (top * top)
     price = math.log(tests / ALPHA) + 0.5 * math.log((low + PRIOR) / PRIOR * (top + PRIOR) / PRIOR)
@@ -147,7 +147,7 @@ def needed_bias(stats: Stats, low: int, arm: int, found: tuple[float, ...]) -> f
     >>> stats = Stats.empty(2, 1)
     >>> stats.counts[:], stats.sums[:] = 400, [[120], [200]]
     >>> round(needed_bias(stats, 0, 0, (0.2, 0.2)), 3)
-    0.144
+    0.138
     """
     n, big = int(stats.counts[low, arm]), int(stats.counts[-1, arm])
     difference = abs(float(stats.sums[-1, arm]) / big - float(stats.sums[low, arm]) / n)
@@ -173,10 +173,10 @@ def audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit:
     >>> stats.counts[:] = 400
     >>> stats.sums[:] = [[200, 120], [200, 200]]  # the second arm: 0.3 and 0.5
     >>> print(audit(stats, fid, ["a", "b"]))
-    WARNING: bias 0.1 of fidelity 0 is too small: b differs by more between it and the top. It must be at least 0.141; \
+    WARNING: bias 0.1 of fidelity 0 is too small: b differs by more between it and the top. It must be at least 0.136; \
 set_biases changes it. Until then the best arm may be left out
     fidelity  arms at both  assumed  at least  enough        offset (95 %)
-    0                    2      0.1     0.141   0.259  0.1 (-1.17 to 1.37)
+    0                    2      0.1     0.136   0.264  0.1 (-1.17 to 1.37)
     """
     found = scales(fidelities)
     if found is None:

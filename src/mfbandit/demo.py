@@ -1,5 +1,6 @@
 """A demonstration: forty ads, shown for a minute, ten minutes or an hour to visitors who are simulated."""
 
+import math
 import threading
 import time
 from dataclasses import dataclass
@@ -7,7 +8,7 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfbandit.arrays import FloatArray
-from mfbandit.concentration import Bounded
+from mfbandit.concentration import SubGaussian
 from mfbandit.durable import DurableExperiment
 from mfbandit.errors import CapitalExhausted, ExperimentPaused, NoActiveArms, StoreError, UnknownExperiment
 from mfbandit.fidelities import Fidelities
@@ -15,6 +16,7 @@ from mfbandit.policies import MFUCB
 from mfbandit.store import Store
 
 ADS, CLICKBAIT = 40, 7
+VISITORS = 20  # who see an ad while it is shown once
 CAPITAL = 200_000.0  # minutes of display
 WORDS = ("spring", "summer", "autumn", "winter", "blue", "green", "bold", "plain")
 
@@ -46,16 +48,17 @@ class Visitors:
         return cls(np.clip(np.array([minute, ten, hour]), 0.01, 0.99))
 
     def clicks(self, arm: int, fidelity: int, rng: np.random.Generator) -> float:
-        """The share of twenty visitors who click."""
-        return float(rng.binomial(20, self.means[fidelity, arm])) / 20
+        """The share of some visitors who click."""
+        return float(rng.binomial(VISITORS, self.means[fidelity, arm])) / VISITORS
 
 
 def create(store: Store) -> DurableExperiment:
     """The experiment, with biases that hold for all ads but the clickbait."""
-    fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], Bounded(0, 1), ["1 minute", "10 minutes", "1 hour"])
+    noise = SubGaussian(0.5 / math.sqrt(VISITORS))  # of a mean of so many yes or no
+    fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], noise, ["1 minute", "10 minutes", "1 hour"])
     labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]
     labels[CLICKBAIT] = f"ad {CLICKBAIT + 1:02}, YOU WON'T BELIEVE THIS"
-    return store.create("ads", MFUCB(rho=0.2), arms=labels, fidelities=fidelities, capital=CAPITAL, lease=60)
+    return store.create("ads", MFUCB(), arms=labels, fidelities=fidelities, capital=CAPITAL, lease=60)
 
 
 class Crowd(threading.Thread):
