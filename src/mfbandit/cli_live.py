@@ -293,7 +293,37 @@ def _amount(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"AMOUNT must be a number or unlimited, got {text!r}") from None
+        raise ValueError(f"a number is needed, got {text!r}") from None
+
+
+@experiments.command(epilog="Example: mfbandit experiment audit ads.db ads")
+@guarded
+def audit(store: Where, name: Name, token: Bearer = None, as_json: Json = False) -> None:
+    """Whether the assumed biases hold, by all results so far."""
+    from dataclasses import asdict  # noqa: PLC0415
+
+    from mfbandit.tables import strict_json  # noqa: PLC0415
+
+    with _experiment(store, name, token, writing=False) as experiment:
+        found = experiment.audit()
+    record = {"alarm": found.alarm, "warnings": found.warnings, "fidelities": [asdict(one) for one in found.fidelities]}
+    typer.echo(strict_json(record) if as_json else str(found))
+
+
+@experiments.command(epilog="Example: mfbandit experiment biases ads.db ads 0.3,0.15,0")
+@guarded
+def biases(
+    store: Where,
+    name: Name,
+    values: Annotated[str, typer.Argument(help="One for each fidelity, with commas; the last is 0.")],
+    token: Bearer = None,
+    as_json: Json = False,
+) -> None:
+    """Assume other biases from now on."""
+    chosen = [_amount(part) for part in values.split(",")]
+    with _experiment(store, name, token) as experiment:
+        experiment.set_biases(chosen)
+    _say(f"{name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen}, as_json)
 
 
 @experiments.command(epilog='Example: mfbandit experiment note ads.db ads "the landing page changed"')
@@ -501,7 +531,7 @@ def serve(
 
 @guarded
 def demo(
-    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = 20.0,
+    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = 50.0,
     seed: Annotated[int, typer.Option(min=0, help="For the ads and their visitors.")] = 0,
     port: Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes a free port.")] = 0,
 ) -> None:

@@ -17,7 +17,7 @@ from mfbandit.store import Store
 
 ADS, CLICKBAIT = 40, 7
 VISITORS = 20  # who see an ad while it is shown once
-CAPITAL = 200_000.0  # minutes of display
+CAPITAL = 500_000.0  # minutes of display
 WORDS = ("spring", "summer", "autumn", "winter", "blue", "green", "bold", "plain")
 
 

@@ -65,7 +65,7 @@ def glance(experiment: DurableExperiment) -> dict[str, Any]:
 
 def overview(experiment: DurableExperiment) -> dict[str, Any]:
     """Everything on the page of an experiment."""
-    stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
+    stats, recently, labels, now = experiment.stats, experiment.recently(), experiment.arms, experiment.now()
     bounds, audit, best = _bounds(experiment), _audit(experiment), _best(experiment)
     retired, aside = set(experiment.retired), set(experiment.set_aside)
     spent = [row[-1] if row else 0.0 for row in recently.spent]
@@ -74,7 +74,7 @@ def overview(experiment: DurableExperiment) -> dict[str, Any]:
     return {
         **glance(experiment),
         "policy": _policy(experiment.policy),
-        "now": _when(experiment.now()),
+        "now": _when(now),
         "under_way": _plural(experiment.pending_count, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
@@ -90,12 +90,22 @@ def overview(experiment: DurableExperiment) -> dict[str, Any]:
         "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high)) for k in order],
         "more_arms": len(labels) - len(order),
         "more_text": _rest(stats.counts.sum(axis=0), order),
-        "latest": [_latest(*one) for one in recently.plays],
+        "latest": [
+            {
+                "when": _short(time, now),
+                "label": play.label,
+                "fidelity": experiment.fidelities.labels[play.fidelity],
+                "outcome": _outcome(outcome),
+            }
+            for time, play, outcome in recently.plays
+        ],
         "leases": [
-            {"label": play.label, "fidelity": f"fidelity {play.fidelity}", "until": _when(due)}
+            {"label": play.label, "fidelity": experiment.fidelities.labels[play.fidelity], "until": _short(due, now)}
             for play, due in recently.leases
         ],
-        "events": [{"when": _when(record.time), "text": _event(record.event, labels)} for record in recently.events],
+        "events": [
+            {"when": _short(record.time, now), "text": _event(record.event, labels)} for record in recently.events
+        ],
     }
 
 
@@ -181,12 +191,14 @@ def _interval(bounds: Bounds | None, best: int | None) -> str:
     if bounds is None or best is None:
         return ""
     low, high = float(bounds.lower[:, best].max()), float(bounds.upper[:, best].min())
-    return f"{_number(low)} and {_number(high)}" if math.isfinite(low) and math.isfinite(high) else ""
+    if low > high:
+        return "its bounds contradict each other: a bias does not hold"
+    return f"between {_number(low)} and {_number(high)}, by its bounds" if math.isfinite(high - low) else ""
 
 
 def _sure(bounds: Bounds | None, best: int | None, active: list[bool]) -> str:
     """How many arms could still be better, by their bounds."""
-    if bounds is None or best is None:
+    if bounds is None or best is None or bounds.lower[:, best].max() > bounds.upper[:, best].min():
         return ""
     rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
     rivals[best] = False
@@ -246,15 +258,13 @@ def _rest(counts: Any, order: Sequence[int]) -> str:  # noqa: ANN401 - an array 
     return f"{int(rest.sum()):,} results among them, {untouched:,} without any" if len(rest) else ""
 
 
-def _latest(time: float, play: Any, outcome: Event | None) -> dict[str, str]:  # noqa: ANN401 - a Play
+def _outcome(outcome: Event | None) -> str:
     match outcome:
         case Told(_, reward, _):
-            text = f"{reward:.6g}"
+            return f"{reward:.6g}"
         case Failed():
-            text = "failed"
-        case _:
-            text = "lease ran out"
-    return {"when": _when(time), "label": play.label, "fidelity": f"fidelity {play.fidelity}", "outcome": text}
+            return "failed"
+    return "lease ran out"
 
 
 def _event(event: Event, labels: Sequence[str]) -> str:
@@ -297,6 +307,12 @@ def _capital(spent: float, reserved: float, capital: float | None) -> str:
 
 def _number(value: float) -> str:
     return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def _short(time: float, now: float) -> str:
+    """The time of day, or the day too where that is another one."""
+    when, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
+    return f"{when:%H:%M:%S}" if when.date() == today.date() else f"{when:%Y-%m-%d %H:%M}"
 
 
 def _when(time: float) -> str:
