@@ -337,6 +337,8 @@ class TestFiles:
         [
             ("a.csv", "", "header must name arm, fidelity and reward"),
             ("a.csv", "arm,reward\nad-a,1\n", "header must name arm, fidelity and reward"),
+            ("a.csv", "arm;fidelity;reward\nad-a;0;1\n", "with commas between, got 'arm;fidelity;reward'"),
+            ("a.csv", "arm,fidelity,reward\nad-a,0,0,5\n", "line 2: must have 3 values, as the header has, got more"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,1\nad-q,0,1\n", "result 2: arm must be a label or an index"),
             ("a.csv", "arm,fidelity,reward\nad-a,2,1\n", "fidelity must lie in 0 to 1, got 2"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,x\n", "line 2: reward must be a number, got 'x'"),
@@ -361,6 +363,12 @@ class TestFiles:
         (tmp_path / "b.csv").write_text("arm,fidelity,reward\nad-a,0,1\n")
         done("experiment", "import", file, "ads", tmp_path / "b.csv", "--cost", 0)
         assert told("experiment", "status", file, "ads")["spent"] == 10.25
+
+    def test_imports_as_spreadsheets_write_them(self, file, tmp_path):
+        (tmp_path / "a.csv").write_bytes(
+            b"\xef\xbb\xbfarm, fidelity ,reward\r\nad-a,0,1\r\n\r\n,,\r\nad-b,0,0.5\r\n,,\r\n"
+        )
+        assert told("experiment", "import", file, "ads", tmp_path / "a.csv") == {"results": 2}
 
     def test_a_file_of_thousands_is_imported_in_parts(self, file, tmp_path):
         rows = "".join(f"ad-{'abc'[i % 3]},0,{i % 2}\n" for i in range(2500))

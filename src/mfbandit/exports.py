@@ -119,11 +119,18 @@ def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
 
 def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     reader = csv.DictReader(lines)
-    missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames or ())
+    reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames)
     if missing:
-        raise ValueError(f"line 1: the header must name arm, fidelity and reward, got {reader.fieldnames}")
+        names = ",".join(reader.fieldnames)
+        raise ValueError(f"line 1: the header must name arm, fidelity and reward, with commas between, got {names!r}")
     try:
         for row in reader:
+            if None in row:  # a decimal comma, perhaps, and what is left of the number would be read
+                places = len(reader.fieldnames)
+                raise ValueError(f"line {reader.line_num}: must have {places} values, as the header has, got more")
+            if not any(row.values()):  # how spreadsheets write an empty line
+                continue
             yield reader.line_num, {**row, "arm": row.get("label") or row["arm"]}
     except csv.Error as error:
         raise ValueError(f"line {reader.line_num}: {error}") from None
