@@ -134,7 +134,7 @@ class TestOnFileAndService:
             call("experiment", "tell", place, "ads", "nobody-0", 1), 2, "asked from this experiment, got 'nobody-0'"
         )
         refused(call("experiment", "tell", place, "ads", plays[1]["id"], "nan"), 2, "reward must be finite, got nan")
-        done("experiment", "tell", place, "ads", "--cost", 0.25, "--", plays[1]["id"], -1)
+        done("experiment", "tell", place, "ads", plays[1]["id"], -1, "--cost", 0.25)
         assert told("experiment", "status", place, "ads")["spent"] == 1.25
 
     def test_ask_for_people(self, place):

@@ -148,13 +148,16 @@ def ask(
     typer.echo("\n".join(columns([("play", "arm", "fidelity", "cost"), *rows])))
 
 
-@experiments.command(epilog="Example: mfbandit experiment tell ads.db ads 0a1b2c3d4e5f-0 0.43")
+@experiments.command(
+    epilog="Example: mfbandit experiment tell ads.db ads 0a1b2c3d4e5f-0 0.43",
+    context_settings={"ignore_unknown_options": True},  # negative numbers
+)
 @guarded
 def tell(
     store: Where,
     name: Name,
     play: PlayId,
-    reward: Annotated[float, typer.Argument(help="What was observed; put -- before a negative one.")],
+    reward: Annotated[float, typer.Argument(help="What was observed.")],
     cost: Annotated[Optional[float], typer.Option(help="What it really cost.")] = None,  # noqa: UP045
     token: Bearer = None,
     as_json: Json = False,
