@@ -209,6 +209,8 @@ class TestOnFileAndService:
 
     def test_delete_wants_the_name_again(self, place):
         refused(call("experiment", "delete", place, "ads", "--confirm", "ad"), 2, "the name again, 'ads'", "got 'ad'")
+        unanswered = call("experiment", "delete", place, "ads", text="")
+        assert (unanswered.exit_code, unanswered.stderr) == (130, "\nError: interrupted\n")
         result = call("experiment", "delete", place, "ads", text="no\n")
         assert result.exit_code == 2
         assert "got 'no'" in result.stderr

@@ -26,6 +26,9 @@ def guarded(command: Callable[..., None]) -> Callable[..., None]:
             raise typer.Exit(DONE) from None
         except typer.Exit:
             raise
+        except typer.Abort:  # Ctrl-C, or the end of the input, where a question was asked; a RuntimeError without words
+            typer.echo(err=True)
+            _stop("interrupted", INTERRUPTED)
         except (OSError, RuntimeError, ImportError) as error:
             _stop(str(error), FAILED)
         except KeyboardInterrupt:
