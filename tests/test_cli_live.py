@@ -414,6 +414,14 @@ class TestServe:
             _, said = service.process.communicate(timeout=30)
             assert (service.process.returncode, said) == (0, "")
 
+    def test_another_ctrl_c_does_no_harm(self, tmp_path):
+        with served(tmp_path / "a.db") as service:
+            service.process.send_signal(signal.SIGINT)
+            time.sleep(0.02)  # two at once would be one
+            service.process.send_signal(signal.SIGINT)
+            _, said = service.process.communicate(timeout=30)
+            assert (service.process.returncode, said) == (0, "")
+
     def test_on_another_address_of_this_machine(self, file):
         with served(file, host="127.0.0.2") as service:
             assert service.url.startswith("http://127.0.0.2:")

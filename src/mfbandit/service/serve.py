@@ -6,6 +6,7 @@ import socket
 import sys
 from collections.abc import Iterator
 from contextlib import contextmanager
+from types import FrameType
 
 import uvicorn
 
@@ -80,6 +81,10 @@ class _Server(uvicorn.Server):
         await super().startup(sockets=sockets)
         sys.stderr.write(self._greeting)
         sys.stderr.flush()
+
+    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
+        """End; a second Ctrl-C changes nothing, where uvicorn would leave the store open and print a traceback."""
+        self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
