@@ -387,6 +387,7 @@ class TestTokens:
         assert text.startswith("mfb_")
         other = told("token", "create", path)
         assert (other["name"], other["scope"]) == ("token", "write")
+        assert other["id"] == told("token", "list", path)[1]["id"]
         shown = done("token", "list", path)
         assert text not in shown
         assert "ci" in shown

@@ -474,7 +474,7 @@ def create_token(
     """Make a token and print it; it cannot be shown again."""
     with opened(store, token, writing=True, new=True) as place:
         text = place.create_token(name, scope)
-    _say(text, {"token": text, "name": name, "scope": scope}, as_json)
+    _say(text, {"token": text, "id": text.split("_")[1], "name": name, "scope": scope}, as_json)
 
 
 @tokens.command(name="list", epilog="Example: mfbandit token list ads.db")
