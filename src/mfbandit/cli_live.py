@@ -102,11 +102,14 @@ def create(
     and [[policies]] are as for simulate, and the first policy is used (MFUCB by default). A file for simulate will do,
     too: its [problem] says how many arms there are, and what is known of the fidelities.
     """
-    from mfbandit.config import Config  # noqa: PLC0415
+    from mfbandit.config import Config, at  # noqa: PLC0415
+    from mfbandit.store import check_definition  # noqa: PLC0415
 
     described = Config(file).experiment()
     if capital is not None:
         described["capital"] = capital
+    with at(f"{file}: [experiment] and [fidelities]:"):
+        check_definition(**described)
     with opened(store, token, writing=True, new=True) as place:
         made = place.create(name, described.pop("policy"), **described)
         arms, policy = len(made.arms), made.policy
@@ -263,8 +266,10 @@ def add(
 def retire(store: Where, name: Name, arm: Arm, token: Bearer = None, as_json: Json = False) -> None:
     """Stop asking for an arm, for good; late results are still taken."""
     with _experiment(store, name, token) as experiment:
-        experiment.retire_arm(_arm(experiment, arm))
-    _say(f"{name}: {arm} is retired", {"arm": arm, "retired": True}, as_json)
+        which = _arm(experiment, arm)
+        experiment.retire_arm(which)
+        label = which if isinstance(which, str) else experiment.arms[which]
+    _say(f"{name}: {label} is retired", {"arm": label, "retired": True}, as_json)
 
 
 @experiments.command(epilog="Example: mfbandit experiment restore ads.db ads ad-c")
@@ -421,11 +426,18 @@ def import_results(
         results = [(*result[:3], cost) for result in results]
     with _experiment(store, name, token) as experiment, bar("import", len(results)) as tick:
         known = settled_arms(results, experiment.arms, len(experiment.fidelities))
+        before = sum(_results(experiment))
         batches = [known[start : start + BATCH] for start in range(0, len(known), BATCH)]
         for key, batch in zip(request_keys(text, len(batches)), batches, strict=True):
             experiment.add_results(batch, request_key=key)
             tick(len(batch))
-    _say(f"{name}: {len(results):,} results from {file}", {"results": len(results)}, as_json)
+        new = min(sum(_results(experiment)) - before, len(results))
+    there = f", {len(results) - new:,} were there already" if new < len(results) else ""
+    _say(f"{name}: {new:,} new results from {file}{there}", {"results": len(results), "new": new}, as_json)
+
+
+def _results(experiment: "AnyExperiment") -> list[int]:
+    return experiment.results_at
 
 
 def _read(file: Path) -> str:

@@ -290,6 +290,11 @@ class RemoteExperiment:
         return None if lease is None else float(lease)
 
     @property
+    def results_at(self) -> list[int]:
+        """How many results there are at each fidelity."""
+        return [int(number) for number in self.status()["results"]]
+
+    @property
     def events(self) -> int:
         """How many events its log has."""
         return int(self.status()["events"])
@@ -436,7 +441,7 @@ class RemoteExperiment:
                 "reward": number("reward", reward),
                 **_cost(cost),
             }
-            for arm, fidelity, reward, cost in results
+            for arm, fidelity, reward, cost in ((*result, None)[:4] for result in results)
         ]
         body = {"results": past, "request_key": request_key or _key()}
         return [_play(record) for record in self._post("/results", body)["plays"]]

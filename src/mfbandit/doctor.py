@@ -74,7 +74,8 @@ def _file(path: Path) -> Iterator[Finding]:
     shared = kind in SHARED
     advice = "SQLite's locks do not hold there; use a local disk or PostgreSQL"
     yield Finding("wrong" if shared else "good", "file system", f"{kind}: {advice}" if shared else kind)
-    writable = os.access(folder, os.W_OK) and (not path.exists() or os.access(path, os.W_OK))
+    beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "writer"))]
+    writable = os.access(folder, os.W_OK) and all(os.access(file, os.W_OK) for file in beside if file.exists())
     yield Finding(
         "good" if writable else "wrong", "permissions", "writable" if writable else f"{path} cannot be written"
     )

@@ -12,6 +12,7 @@ from mfbandit import events
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.audit import Audit, audit, needed_bias, scales
 from mfbandit.capital import limit
+from mfbandit.concentration import Bounded
 from mfbandit.confidence import Bounds, bounds_table
 from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, UnknownPlay
 from mfbandit.events import (
@@ -319,7 +320,7 @@ class Experiment:
 
         Args:
             play: the play, or its id.
-            reward: what was observed: finite, and at most 1e150 in size.
+            reward: what was observed: finite, at most 1e150 in size, and within the range if noise is ``Bounded``.
             cost: what the play really cost, where that is not the cost of its fidelity.
 
         Raises:
@@ -599,6 +600,8 @@ class Experiment:
         self._fidelities = fidelities
         self._biases = fidelities.biases[:-1] if fidelities.biases is not None else ()
         self._scales = scales(fidelities) if self._biases else None
+        tails = [None] * len(fidelities) if fidelities.concentration is None else list(fidelities.tails)
+        self._ranges = [(tail.low, tail.high) if isinstance(tail, Bounded) else None for tail in tails]
 
     def _watch(self, play: int) -> None:
         """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
@@ -660,17 +663,27 @@ class Experiment:
 
     def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
         at = self._number(play)
-        nominal = self._fidelities.costs[self._ledger.plays.fidelities[at]]
-        return Told(at, number("reward", reward), nominal if cost is None else checked_cost(cost))
+        fidelity = self._ledger.plays.fidelities[at]
+        paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        return Told(at, self._reward(reward, fidelity), paid)
 
-    def _past(self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None) -> tuple[Asked, Told]:
+    def _reward(self, reward: float, fidelity: int) -> float:
+        value, bounds = number("reward", reward), self._ranges[fidelity]
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            # One percentage in a place of shares would stay in the log for good.
+            raise ValueError(f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}")
+        return value
+
+    def _past(
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+    ) -> tuple[Asked, Told]:
         index = self._arm(arm)
         if not self._ledger.stats.active[index]:
             raise ValueError(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
         if not 0 <= whole("fidelity", fidelity) < len(self._fidelities):
             raise ValueError(f"fidelity must lie in 0 to {len(self._fidelities) - 1}, got {fidelity}")
         paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
-        return Asked(at, index, int(fidelity)), Told(at, number("reward", reward), paid)
+        return Asked(at, index, int(fidelity)), Told(at, self._reward(reward, fidelity), paid)
 
     def _is_new(self, event: Told | Failed) -> bool:
         if self._ledger.takes_outcome(event.play):

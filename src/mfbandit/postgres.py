@@ -38,7 +38,7 @@ class Postgres:
     def hold(self, purpose: str) -> "Iterator[PostgresConnection]":
         """The only connection that writes, until it is let go or lost: it has a lock of the database's own."""
         me = who(purpose)
-        connection = self._connect(f"mfbandit {me['purpose']} {me['pid']}@{me['host']}"[:LONGEST_NAME])
+        connection = self._connect(f"{me['purpose']}, process {me['pid']} on {me['host']}"[:LONGEST_NAME])
         try:
             self._lock(connection)
             connection.run("SET synchronous_commit = on")

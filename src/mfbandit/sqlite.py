@@ -162,6 +162,10 @@ def _named(name: str) -> Iterator[None]:
         yield
     except sqlite3.DatabaseError as error:
         text = str(error)
+        if "not a database" in text:
+            raise StoreDamaged(f"{name} is no SQLite database, or its beginning is damaged") from error
+        if "readonly" in text:
+            text += "; its folder and the files beside it, -wal and -shm, must be writable, for readers too"
         if any(word in text for word in DAMAGED):
             raise StoreDamaged(
                 f"{name} is damaged ({text}): take the last backup; `mfbandit doctor` may say more"

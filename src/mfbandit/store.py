@@ -69,6 +69,7 @@ class Store:
         self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
         self._writer: Writer | None = None
         self._pid = os.getpid()
+        self._closed = False
         self._open: dict[str, DurableExperiment] = {}
         self._tokens: dict[str, Token] = {}
         self._tokens_at = -1e9
@@ -95,6 +96,7 @@ class Store:
         if self._writer is not None and os.getpid() == self._pid:
             self._writer.close()
         self._open.clear()
+        self._closed = True
 
     # Experiments
 
@@ -124,10 +126,7 @@ class Store:
             Conflict: there is one of that name already.
         """
         check_name(name)
-        first = {
-            **Experiment(policy, arms=arms, fidelities=fidelities, capital=capital).definition,
-            "lease": None if lease is None else positive("lease", lease),
-        }
+        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, lease=lease)
         definition = json.dumps(first, allow_nan=False)
         self.writer()
         with self._one_by_one:
@@ -273,6 +272,8 @@ class Store:
         ticket.wait()
 
     def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store is closed: {self.name}")
         if os.getpid() != self._pid:
             raise StoreError(
                 f"{self.name} was opened before this process was forked off: open it there with read_only=True, or use "
@@ -294,6 +295,25 @@ class Store:
         digest = first_digest(name, definition, created, request)
         row = (last + 1, name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
+
+
+def check_definition(
+    policy: Policy,
+    *,
+    arms: int | Sequence[str],
+    fidelities: Fidelities,
+    capital: float | None = None,
+    lease: float | None = LEASE,
+) -> dict[str, Any]:
+    """What an experiment would begin with, or an error that says what is wrong with it.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> check_definition(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), lease=-1)
+    Traceback (most recent call last):
+    ValueError: lease must be positive and finite, got -1
+    """
+    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
+    return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
 
 
 def check_name(name: object) -> None:
