@@ -218,6 +218,19 @@ class TestReopening:
                 if isinstance(event, Asked)
             ]
 
+    def test_zeros_with_a_sign_are_no_damage(self, place):
+        """SQLite keeps -0.0 as 0.0: a digest over the sign would not fit what is read back."""
+        with Store(place) as store:
+            exp = make(store)
+            exp.tell(exp.ask(), -0.0)
+            exp.tell(exp.ask(), 1.0, cost=-0.0)
+            exp.fail(exp.ask(), cost=-0.0)
+            exp.add_results([(0, 0, -0.0, -0.0)])
+            before = seen(exp)
+        with Store(place) as store:
+            assert seen(store.open("exp")) == before
+            assert store.open("exp").log
+
     def test_from_snapshots_and_from_rows_alone(self, place, monkeypatch):
         monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
         with Store(place) as store:

@@ -12,6 +12,8 @@ def number(what: str, value: object) -> float:
 
     >>> number("reward", 1)
     1.0
+    >>> number("reward", -0.0)
+    0.0
     >>> number("reward", "1")
     Traceback (most recent call last):
     ValueError: reward must be a number, got '1'
@@ -20,7 +22,7 @@ def number(what: str, value: object) -> float:
     if not -HUGE <= result <= HUGE:
         rule = f"at most {HUGE:g} in size" if math.isfinite(result) else "finite"
         raise ValueError(f"{what} must be {rule}, got {value}")
-    return result
+    return result + 0.0  # -0.0 becomes 0.0: SQLite keeps no sign of a zero
 
 
 def positive(what: str, value: object) -> float:
