@@ -707,6 +707,25 @@ class TestEvents:
             experiment.tell_many([(one, 0.5, None), (one, 0.5, None), (two, 0.25, 2.0)])
             assert experiment.spent == 3.0
 
+    def test_what_is_handed_in_may_be_made_on_the_way(self, tmp_path):
+        """Plays are asked for while results are collected: that must not wait for a disk that waits for it."""
+        store = Store(tmp_path / "store.db")
+        exp = make(store, capital=40)
+
+        def work():
+            exp.tell_many((play, 0.5, None) for play in exp.plays())
+            exp.set_capital(None)
+            exp.renew_many(exp.ask() for _ in range(2))
+            exp.fail_many(exp.ask() for _ in range(2))
+            exp.add_results((exp.ask().arm, 0, 0.5, 0.0) for _ in range(2))
+
+        thread = threading.Thread(target=work, daemon=True)
+        thread.start()
+        thread.join(timeout=30)
+        assert not thread.is_alive()
+        assert (len(exp.pending), len(exp.history.arms) > 2) == (4, True)
+        store.close()
+
     def test_json_of_a_stored_experiment_goes_on_in_memory(self, tmp_path):
         with Store(tmp_path / "store.db") as store:
             experiment = make(store)

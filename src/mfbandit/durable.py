@@ -188,10 +188,11 @@ class DurableExperiment(Experiment):
 
     def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
         """Make the leases of many plays longer: all of them, or none if one is refused; when they end, by their ids."""
+        given = list(plays)  # not under the lock: whatever makes them may take its time, or ask this experiment
 
         def verb() -> dict[str, float | None]:
             self._expire()
-            numbers = [self._number(play) for play in plays]
+            numbers = [self._number(play) for play in given]
             for at in numbers:
                 if at not in self._ledger.pending:
                     known = self._ledger.plays.outcome(at)
@@ -209,7 +210,8 @@ class DurableExperiment(Experiment):
 
     def tell_many(self, results: Iterable[tuple[Play | str, float, float | None]]) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused."""
-        self._keep(lambda: Experiment.tell_many(self, results))
+        given = list(results)
+        self._keep(lambda: Experiment.tell_many(self, given))
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
@@ -217,16 +219,18 @@ class DurableExperiment(Experiment):
 
     def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
         """Give many plays up at once: all of them, or none if one is refused."""
-        self._keep(lambda: Experiment.fail_many(self, plays, cost))
+        given = list(plays)
+        self._keep(lambda: Experiment.fail_many(self, given, cost))
 
     def add_results(
         self, results: Iterable[tuple[int | str, int, float, float | None]], *, request_key: str | None = None
     ) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made."""
+        given = list(results)
 
         def verb() -> list[Play]:
             self._until = None
-            return Experiment.add_results(self, results)
+            return Experiment.add_results(self, given)
 
         return self._keep(verb, request_key, Asked, lambda plays: [self._play(play) for play in plays])
 
