@@ -38,7 +38,19 @@ from mfbandit import (
     check_experiment,
     writer,
 )
-from mfbandit.events import ArmSetAside, Asked, CapitalSet, Expired, Noted, Paused, PolicySet, Renewed, Resumed, Told
+from mfbandit.events import (
+    ArmSetAside,
+    Asked,
+    BiasRefuted,
+    CapitalSet,
+    Expired,
+    Noted,
+    Paused,
+    PolicySet,
+    Renewed,
+    Resumed,
+    Told,
+)
 from mfbandit.sqlite import SQLite
 
 FID = Fidelities([1, 5, 25], [0.3, 0.1, 0], SubGaussian(0.2))
@@ -636,6 +648,34 @@ class TestRequestKeys:
             assert experiment.ask(request_key="kept") == kept
         with Store(tmp_path / "store.db") as store:
             assert store.open("exp").ask(request_key="kept") == kept
+
+    def test_an_import_of_many_results_is_one_request(self, place, monkeypatch):
+        """Requests are counted, not their events: a long file that is read again adds nothing."""
+        monkeypatch.setattr("mfbandit.durable.REMEMBERED", 10)
+        parts = [[(arm % 4, fidelity, 0.9 * fidelity, None) for arm in range(8) for fidelity in (0, 2)]] * 8
+        with Store(place) as store:
+            for i, part in enumerate(parts):
+                made = make(store, request_key="c").add_results(part, request_key=f"part {i}")
+            before = seen(store.open("exp"))
+            assert any(isinstance(event, BiasRefuted) for event in store.open("exp").log)
+        with Store(place) as store:
+            experiment = store.open("exp")
+            for i, part in enumerate(parts):
+                again = experiment.add_results(part, request_key=f"part {i}")
+                assert len(again) == len(part)
+            assert again == made
+            assert seen(experiment) == before
+
+    def test_old_requests_of_plays_under_way_are_whole(self, place, monkeypatch):
+        monkeypatch.setattr("mfbandit.durable.REMEMBERED", 5)
+        with Store(place) as store:
+            experiment = make(store)
+            three = experiment.ask(3, request_key="three")
+            experiment.tell_many([(play, 0.5, None) for play in three[:2]])
+            for i in range(20):
+                experiment.tell(experiment.ask(request_key=f"k{i}"), 0.5)
+        with Store(place) as store:
+            assert store.open("exp").ask(3, request_key="three") == three
 
     @pytest.mark.parametrize("key", ["", "x" * 201, "ü", "a\nb", 5])
     def test_must_be_short_and_plain(self, tmp_path, key):

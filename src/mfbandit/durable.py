@@ -15,7 +15,7 @@ from mfbandit.audit import Audit
 from mfbandit.confidence import Bounds
 from mfbandit.database import Connection
 from mfbandit.errors import Conflict, UnknownExperiment
-from mfbandit.events import ArmAdded, ArmRestored, Asked, Event, Expired, Failed, Noted, Renewed, Told
+from mfbandit.events import ArmAdded, ArmRestored, Asked, BiasRefuted, Event, Expired, Failed, Noted, Renewed, Told
 from mfbandit.experiment import Experiment
 from mfbandit.fidelities import Fidelities
 from mfbandit.logs import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
@@ -522,8 +522,9 @@ class DurableExperiment(Experiment):
             of = entry(connection, self._name)
             rows, chain = read_all(connection, of)
             self._begin(of, chain)
-            self._fold(rows, connection)
-            self._find_requests(rows, connection)
+            texts = self._texts(rows, connection)
+            self._fold(rows, texts)
+            self._find_requests(rows, texts, connection)
         self._generation = generation
 
     def _begin(self, of: Entry, chain: Chain) -> None:
@@ -548,14 +549,13 @@ class DurableExperiment(Experiment):
         self._due: dict[int, float] = {}
         self._leases: list[tuple[float, int]] = []
 
-    def _fold(self, rows: Packed, connection: Connection) -> None:
-        texts = self._texts(rows, connection)
+    def _fold(self, rows: Packed, texts: dict[int, Record]) -> None:
         rare = np.flatnonzero(rows["kind"] >= COMMON).tolist()
         start = 0
         for place in [*rare, len(rows)]:
             self._fold_plays(rows[start:place])
             if place < len(rows):
-                (event,) = [texts[place + 1]] if place + 1 in texts else events_of(rows[place : place + 1])
+                (event,) = [texts[place + 1].event] if place + 1 in texts else events_of(rows[place : place + 1])
                 self._ledger.apply(event)
                 self._react(event)
             start = place + 1
@@ -571,13 +571,13 @@ class DurableExperiment(Experiment):
             self._ledger.apply(event)
             self._react(event)
 
-    def _texts(self, rows: Packed, connection: Connection) -> dict[int, Event]:
+    def _texts(self, rows: Packed, connection: Connection) -> dict[int, Record]:
         found = connection.query(
             f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND body IS NOT NULL",  # noqa: S608
             (self._entry.id,),
         )
         due = np.flatnonzero(np.isin(rows["kind"], WITH_TEXT)) + 1
-        return {record.seq: record.event for record in texts_as_written(self._entry, rows, found, due)}
+        return {record.seq: record for record in texts_as_written(self._entry, rows, found, due)}
 
     def _find_leases(self, rows: Packed) -> None:
         kinds = rows["kind"]
@@ -588,16 +588,17 @@ class DurableExperiment(Experiment):
             if not math.isnan(last[play]):
                 self._start_lease(play, float(last[play]))
 
-    def _find_requests(self, rows: Packed, connection: Connection) -> None:
-        """The latest request keys, and those of plays under way."""
-        asked = np.flatnonzero(rows["kind"] == CODES[Asked]) + 1
-        waiting = asked[list(self._ledger.pending)].tolist()
-        found = _requests(connection, self._entry.id, self._entry.head, waiting)
-        # A text of an event that has none itself is that of its request.
-        keyed = np.flatnonzero((rows["text"] != 0) & ~np.isin(rows["kind"], WITH_TEXT)) + 1
-        due = keyed[(keyed > _latest(self._entry.head)) | np.isin(keyed, waiting)]
-        for record in texts_as_written(self._entry, rows, found, due):
-            self._remember_request(str(record.request), record.event)
+    def _find_requests(self, rows: Packed, texts: dict[int, Record], connection: Connection) -> None:
+        """The latest request keys, and those of plays under way; each with all that the request made."""
+        firsts, plays = _runs(rows, self._ledger.pending)
+        found = _rows_of(connection, self._entry.id, firsts)
+        keyed = texts_as_written(self._entry, rows, found, np.array(firsts, dtype=np.int64))
+        made = dict(zip(firsts, plays, strict=True))
+        for record in sorted([*keyed, *texts.values()], key=lambda record: record.seq):
+            if record.seq in made:
+                self._requests[str(record.request)] = Request(type(record.event), made[record.seq])
+            elif record.request is not None and not isinstance(record.event, BiasRefuted):
+                self._remember_request(record.request, record.event)
 
 
 def _guarded(read: property) -> property:
@@ -622,21 +623,33 @@ def _checked_key(key: str) -> str:
     return key
 
 
-def _requests(connection: Connection, experiment: int, head: int, waiting: list[int]) -> list[tuple[Any, ...]]:
-    select = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND request IS NOT NULL"  # noqa: S608
-    latest = _latest(head)
-    rows = connection.query(f"{select} AND seq > ? ORDER BY seq", (experiment, latest))
-    older = [seq for seq in waiting if seq <= latest]
-    for start in range(0, len(older), 500):
-        part = older[start : start + 500]
+def _runs(rows: Packed, pending: Iterable[int]) -> tuple[list[int], list[list[int]]]:
+    """The latest requests that had a key, and those of plays under way: their first events, and the plays they made."""
+    # The events of a request follow each other; only that a bias is refuted may come in between.
+    places = np.flatnonzero(rows["kind"] != CODES[BiasRefuted])
+    kinds = rows["kind"][places]
+    # A text of an event that has none itself is that of its request.
+    keys = np.where(np.isin(kinds, WITH_TEXT), 0, rows["text"][places])
+    first = (keys != 0) & (keys != np.append(0, keys[:-1]))
+    asked = (kinds == CODES[Asked]) & (keys != 0)
+    plays, run_of = rows["play"][places[asked]], np.cumsum(first)[asked] - 1
+    starts = places[first] + 1
+    latest = np.arange(max(0, len(starts) - REMEMBERED), len(starts))
+    runs = np.union1d(latest, run_of[np.isin(plays, list(pending))]).astype(np.int64)
+    ends = zip(np.searchsorted(run_of, runs), np.searchsorted(run_of, runs, side="right"), strict=True)
+    return starts[runs].tolist(), [plays[start:end].tolist() for start, end in ends]
+
+
+def _rows_of(connection: Connection, experiment: int, numbers: list[int]) -> list[tuple[Any, ...]]:
+    rows: list[tuple[Any, ...]] = []
+    for start in range(0, len(numbers), 500):
+        part = numbers[start : start + 500]
         places = ", ".join("?" * len(part))
-        rows = [*connection.query(f"{select} AND seq IN ({places}) ORDER BY seq", (experiment, *part)), *rows]
+        rows += connection.query(
+            f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq IN ({places})",  # noqa: S608
+            (experiment, *part),
+        )
     return rows
-
-
-def _latest(head: int) -> int:
-    """Request keys of all events after this one are kept."""
-    return max(0, head - 2 * REMEMBERED)
 
 
 def _definition(of: Entry) -> dict[str, Any]:
