@@ -11,6 +11,7 @@ import time
 from contextlib import closing
 
 import numpy as np
+import psycopg
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
@@ -889,6 +890,25 @@ class TestWritesThatFail:
             after = seen(experiment)
         with Store(place) as store:
             assert seen(store.open("exp")) == after
+
+    def test_a_lost_connection_may_have_let_somebody_else_write(self, postgres_url):
+        with Store(postgres_url) as store:
+            one, two = make(store, "one"), make(store, "two")
+            play = one.ask()
+            with psycopg.connect(postgres_url, autocommit=True) as other:
+                other.execute(
+                    "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON database = pg_database.oid "
+                    "WHERE locktype = 'advisory' AND datname = current_database()"
+                )
+            with pytest.raises(StoreUnavailable):
+                one.tell(play, 0.5)
+            assert two.spent == 0
+            with Store(postgres_url) as meanwhile:
+                meanwhile.open("two").tell(meanwhile.open("two").ask(), 0.5)
+            with pytest.raises(StoreUnavailable, match="is back: try again"):
+                one.tell(play, 0.5)
+            one.tell(play, 0.5)
+            assert (one.spent, two.spent) == (1, 1)
 
     def test_those_who_wait_behind_a_failed_group_are_told_too(self, tmp_path, monkeypatch):
         with Store(tmp_path / "store.db") as store:

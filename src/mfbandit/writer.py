@@ -159,6 +159,8 @@ class Writer:
     def _commit(self, group: "list[Append | Job]") -> None:
         if self._connection is None:
             self._connection = self._connect()
+            # What was read while nobody held the store, this group stands on: somebody else may have written since.
+            raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
         connection = self._connection
         with transaction(connection):
             appends: list[Append] = []
