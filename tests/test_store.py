@@ -37,6 +37,7 @@ from mfbandit import (
     UnknownExperiment,
     UnknownPlay,
     check_experiment,
+    logs,
     writer,
 )
 from mfbandit.events import (
@@ -91,6 +92,13 @@ def seen(experiment):
     arrays = [getattr(stats, name).tolist() for name in ("counts", "sums", "squares", "pending", "active")]
     plays = [play.id for play in experiment.pending]
     return arrays, plays, experiment.spent, experiment.reserved, experiment.capital, experiment.policy, experiment.arms
+
+
+def used_snapshots(store, name="exp"):
+    """Up to which event the log would be read from snapshots."""
+    with closing(store.read()) as connection:
+        _, chain = logs.read_all(connection, logs.entry(connection, name, store.name))
+    return chain.head - chain.tail_rows
 
 
 def play_some(experiment, number=30, seed=0):
@@ -279,6 +287,22 @@ class TestReopening:
         assert rows[0][1] > 10
         with Store(path) as store:
             assert seen(store.open("exp")) == before
+
+    def test_snapshots_follow_each_other_and_others_are_left_out(self, place, monkeypatch):
+        monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
+        with Store(place) as store:
+            play_some(make(store), 50)
+            before = seen(store.open("exp"))
+            assert used_snapshots(store) == 100
+            connection = store._writer._connection
+            ((first,),) = connection.query("SELECT packed FROM mfbandit_snapshots WHERE upto = 20")
+            # Bytes that can be read, and are those of other events.
+            connection.run("UPDATE mfbandit_snapshots SET packed = ? WHERE upto = 40", (first,))
+            assert used_snapshots(store) == 20
+        with Store(place) as store:
+            assert seen(store.open("exp")) == before
+            play_some(store.open("exp"), 10)
+            assert used_snapshots(store) >= 100
 
     def test_a_concentration_of_ones_own_has_to_be_passed_in(self, tmp_path):
         class Own(SubGaussian):
@@ -650,6 +674,18 @@ class TestRequestKeys:
         with Store(tmp_path / "store.db") as store:
             assert store.open("exp").ask(request_key="kept") == kept
 
+    def test_leases_that_ran_out_are_no_part_of_the_request_that_found_them(self, place, clock):
+        with Store(place, clock=clock) as store:
+            experiment = make(store, lease=10)
+            experiment.ask(3)
+            clock.now += 20
+            plays = experiment.ask(2, request_key="k")
+            assert experiment.ask(2, request_key="k") == plays
+        with Store(place, clock=clock) as store:
+            assert store.open("exp").ask(2, request_key="k") == plays
+            requests = {type(record.event): record.request for record in store.open("exp").records()}
+            assert requests == {Asked: "k", Expired: None}
+
     def test_an_import_of_many_results_is_one_request(self, place, monkeypatch):
         """Requests are counted, not their events: a long file that is read again adds nothing."""
         monkeypatch.setattr("mfbandit.durable.REMEMBERED", 10)
@@ -909,6 +945,98 @@ class TestWritesThatFail:
                 one.tell(play, 0.5)
             one.tell(play, 0.5)
             assert (one.spent, two.spent) == (1, 1)
+
+    @pytest.mark.parametrize("queued", [False, True], ids=["being written", "still queued"])
+    def test_a_repeated_request_waits_for_the_first_one(self, tmp_path, monkeypatch, queued):
+        """Nothing is acknowledged before the disk has it, by whichever of two requests; what fails, fails for both."""
+        with Store(tmp_path / "store.db") as store:
+            experiment = make(store)
+            play = experiment.ask()
+            go_on, at_work, errors, inner = threading.Event(), threading.Event(), [], writer._append_all
+
+            def stuck(connection, appends):
+                at_work.set()
+                go_on.wait(timeout=30)
+                if not any(isinstance(record.event, Noted) for _, records in appends for record in records):
+                    raise StoreUnavailable("stuck")
+                inner(connection, appends)
+
+            def attempt(verb):
+                try:
+                    verb()
+                except StoreUnavailable as error:
+                    errors.append(error)
+
+            def start(*verbs):
+                threads = [threading.Thread(target=attempt, args=(verb,)) for verb in verbs]
+                for thread in threads:
+                    thread.start()
+                return threads
+
+            monkeypatch.setattr(writer, "_append_all", stuck)
+            threads = start(lambda: experiment.note("before")) if queued else []
+            if queued:
+                at_work.wait(timeout=30)
+            threads += start(lambda: experiment.tell_many([(play, 0.5, None)]))
+            while not sum(experiment.results_at):
+                time.sleep(0.01)
+            at_work.wait(timeout=30)
+            again = start(
+                lambda: experiment.tell(play, 0.5),
+                lambda: experiment.tell_many([(play, 0.5, None)]),
+            )
+            time.sleep(0.1)
+            assert all(thread.is_alive() for thread in again)
+            go_on.set()
+            for thread in [*threads, *again]:
+                thread.join(timeout=30)
+            assert len(errors) == 1 + len(again)
+
+    def test_what_is_on_disk_is_acknowledged_again_after_a_failure(self, tmp_path, monkeypatch):
+        with Store(tmp_path / "store.db") as store:
+            experiment = make(store)
+            one, two = experiment.ask(2, request_key="k")
+            experiment.tell(one, 0.5)
+
+            def full(_connection, _appends):
+                raise StoreUnavailable("no space left")
+
+            monkeypatch.setattr(writer, "_append_all", full)
+            with pytest.raises(StoreUnavailable):
+                experiment.tell(two, 0.5)
+            experiment.tell(one, 0.5)
+            assert experiment.ask(2, request_key="k") == [one, two]
+
+    def test_a_gap_in_the_log_is_never_written(self, tmp_path):
+        with Store(tmp_path / "store.db") as store:
+            experiment = make(store)
+            experiment._next += 1
+            with pytest.raises(StoreUnavailable, match="event 2 came where 1 was due"):
+                experiment.note("too early")
+            experiment.note("in time")
+            assert experiment.log == (Noted("in time"),)
+
+    def test_the_same_key_waits_for_the_first_request(self, tmp_path, monkeypatch):
+        with Store(tmp_path / "store.db") as store:
+            experiment = make(store)
+            go_on, inner = threading.Event(), writer._append_all
+
+            def slow(connection, appends):
+                go_on.wait(timeout=30)
+                inner(connection, appends)
+
+            monkeypatch.setattr(writer, "_append_all", slow)
+            plays = []
+            threads = [threading.Thread(target=lambda: plays.append(experiment.ask(request_key="k"))) for _ in range(3)]
+            for thread in threads:
+                thread.start()
+            time.sleep(0.1)
+            assert plays == []
+            go_on.set()
+            for thread in threads:
+                thread.join(timeout=30)
+            assert len(plays) == 3
+            assert len(set(plays)) == 1
 
     def test_those_who_wait_behind_a_failed_group_are_told_too(self, tmp_path, monkeypatch):
         with Store(tmp_path / "store.db") as store:
