@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from contextlib import closing
+from typing import Any
 
 import numpy as np
 import psycopg
@@ -294,7 +295,7 @@ class TestReopening:
             play_some(make(store), 50)
             before = seen(store.open("exp"))
             assert used_snapshots(store) == 100
-            connection = store._writer._connection
+            connection: Any = store._writer._connection  # type: ignore[union-attr]
             ((first,),) = connection.query("SELECT packed FROM mfbandit_snapshots WHERE upto = 20")
             # Bytes that can be read, and are those of other events.
             connection.run("UPDATE mfbandit_snapshots SET packed = ? WHERE upto = 40", (first,))
@@ -372,6 +373,31 @@ class TestDamage:
             assert len(store.open("exp").page(4, 10)) == 10
             with pytest.raises(StoreDamaged, match="event 4 is not the one that was written"):
                 store.open("exp").page(0, 10)
+
+    @pytest.mark.parametrize(
+        "change",
+        [
+            "DELETE FROM mfbandit_log WHERE seq = 4",
+            "DELETE FROM mfbandit_log WHERE seq = 10",
+            "UPDATE mfbandit_log SET play = 1000000 WHERE seq = 4",
+            "UPDATE mfbandit_log SET play = -1 WHERE seq = 3",
+        ],
+    )
+    def test_a_page_of_the_log_has_no_gap(self, tmp_path, monkeypatch, change):
+        monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 20)
+        path = tmp_path / "store.db"
+        with Store(path) as store:
+            play_some(make(store), 20)
+        with sqlite3.connect(path) as connection:
+            connection.execute(change)
+        with Store(path) as store:
+            experiment = store.open("exp")
+            assert [record.seq for record in experiment.page(20, 10)] == list(range(21, 31))
+            assert [record.seq for record in experiment.page(35, 10)] == list(range(36, 41))
+            assert experiment.page(40, 10) == []
+            assert experiment.page(1000, 10) == []
+            with pytest.raises(StoreDamaged, match=r"are missing|is not the one that was written"):
+                experiment.page(0, 10)
 
     def test_a_file_that_was_emptied_is_not_a_new_store(self, tmp_path):
         path = tmp_path / "store.db"

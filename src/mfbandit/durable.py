@@ -348,7 +348,7 @@ class DurableExperiment(Experiment):
 
     def page(self, after: int, limit: int) -> list[Record]:
         """At most ``limit`` events after number ``after``, from the disk; plays and results as they were folded."""
-        with closing(self._home.read()) as connection:
+        with closing(self._home.read()) as connection, connection.reading():
             records = read_page(connection, entry(connection, self._name), after, limit)
         with self._current():
             self._check_as_folded(records)
@@ -359,7 +359,10 @@ class DurableExperiment(Experiment):
         for seq, _, event, *_ in records:
             if seq >= self._next or not isinstance(event, Asked | Told | Failed):
                 continue
-            known = Asked(event.play, *plays[event.play]) if isinstance(event, Asked) else plays.outcome(event.play)
+            there = 0 <= event.play < len(plays)
+            known = there and (
+                Asked(event.play, *plays[event.play]) if isinstance(event, Asked) else plays.outcome(event.play)
+            )
             if event != known:
                 raise damaged(self._entry, f"event {seq} is not the one that was written")
 

@@ -115,8 +115,10 @@ def _snapshots(connection: Connection, of: Entry) -> tuple[list[Packed], int, in
 
 
 def read_page(connection: Connection, of: Entry, after: int, limit: int) -> list[Record]:
-    """Some events after a number."""
-    rows = connection.query(f"{_SELECT} ORDER BY seq LIMIT ?", (of.id, after, limit))
+    """At most ``limit`` events after a number; a gap among them is damage."""
+    rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT ?", (of.id, after, of.head, limit))
+    if [row[0] for row in rows] != list(range(after + 1, min(after + limit, of.head) + 1)):
+        raise damaged(of, f"of its {of.head} events, some after number {after} are missing")
     return _records(of, rows)
 
 
