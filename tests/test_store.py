@@ -399,6 +399,21 @@ class TestDamage:
             with pytest.raises(StoreDamaged, match=r"are missing|is not the one that was written"):
                 experiment.page(0, 10)
 
+    def test_a_reader_that_could_not_read_again_does_not_go_on_from_nothing(self, tmp_path, monkeypatch):
+        monkeypatch.setattr(writer, "SNAPSHOT_EVERY", 5)
+        path = tmp_path / "store.db"
+        with Store(path) as store:
+            make(store).note("hello")
+            play_some(store.open("exp"), 10)
+        with Store(path, read_only=True) as store:
+            experiment = store.open("exp")
+            with sqlite3.connect(path) as connection:
+                connection.execute("UPDATE mfbandit_log SET body = '{}' WHERE seq = 1")
+            with pytest.raises(StoreDamaged):
+                experiment.refresh()
+            with pytest.raises(StoreDamaged):
+                experiment.spent  # noqa: B018 - reading is what fails
+
     def test_a_file_that_was_emptied_is_not_a_new_store(self, tmp_path):
         path = tmp_path / "store.db"
         path.touch()

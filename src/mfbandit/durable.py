@@ -524,6 +524,7 @@ class DurableExperiment(Experiment):
         with closing(self._home.read()) as connection, connection.reading():
             of = entry(connection, self._name)
             rows, chain = read_all(connection, of)
+            self._generation = -1  # until all is read, nothing of it counts
             self._begin(of, chain)
             texts = self._texts(rows, connection)
             self._fold(rows, texts)
