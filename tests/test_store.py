@@ -39,6 +39,7 @@ from mfbandit import (
     UnknownPlay,
     check_experiment,
     logs,
+    sqlite,
     writer,
 )
 from mfbandit.events import (
@@ -481,6 +482,31 @@ class TestOneWriter:
             for path in ("store.db", "link.db"):
                 with pytest.raises(StoreHeld, match="is open for writing in this process already"):
                     Store(tmp_path / path)
+        Store(tmp_path / "store.db").close()
+
+    def test_one_of_many_threads_gets_it(self, tmp_path, monkeypatch):
+        take = sqlite._take
+
+        def slow(*args):
+            take(*args)
+            time.sleep(0.05)
+
+        monkeypatch.setattr(sqlite, "_take", slow)
+        stores, refused = [], []
+
+        def hold():
+            try:
+                stores.append(Store(tmp_path / "store.db"))
+            except StoreHeld as error:
+                refused.append(error)
+
+        threads = [threading.Thread(target=hold) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        assert (len(stores), len(refused)) == (1, 3)
+        stores[0].close()
         Store(tmp_path / "store.db").close()
 
     def test_a_lock_dies_with_its_process(self, place):

@@ -4,6 +4,7 @@ import fcntl
 import json
 import os
 import sqlite3
+import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
@@ -20,6 +21,7 @@ BATCHES = (256, 64, 16, 4, 1)
 MOST_VALUES = 32_000
 
 _held: set[Path] = set()
+_one_by_one = threading.Lock()  # a process always gets its own lock, so threads have to be kept apart here
 
 
 class SQLite:
@@ -180,23 +182,33 @@ def _lock(path: Path, purpose: str) -> Iterator[None]:
     """Keep other writers out, until the end or until this process dies."""
     real = path.resolve()
     note = _note(path)
-    if real in _held:
-        raise StoreHeld(f"{path} is open for writing in this process already")
+    with _one_by_one:
+        if real in _held:
+            raise StoreHeld(f"{path} is open for writing in this process already")
+        _held.add(real)
+    try:
+        with _opened(path, note) as file:
+            _take(file, path, note)
+            os.ftruncate(file, 0)
+            with suppress(OSError):  # a full disk: the lock holds without a name
+                os.write(file, json.dumps(who(purpose)).encode())
+            try:
+                yield
+            finally:
+                with suppress(OSError):  # a name that stays is read by nobody who gets the lock
+                    os.ftruncate(file, 0)
+    finally:
+        _held.discard(real)
+
+
+@contextmanager
+def _opened(path: Path, note: Path) -> Iterator[int]:
     try:
         file = os.open(note, os.O_RDWR | os.O_CREAT, 0o644)
     except OSError as error:
         raise StoreUnavailable(f"{path} cannot be used now: {error}") from error
     try:
-        _take(file, path, note)
-        os.ftruncate(file, 0)
-        with suppress(OSError):  # a full disk: the lock holds without a name
-            os.write(file, json.dumps(who(purpose)).encode())
-        _held.add(real)
-        try:
-            yield
-        finally:
-            _held.discard(real)
-            os.ftruncate(file, 0)
+        yield file
     finally:
         os.close(file)
 
