@@ -670,6 +670,25 @@ class TestLeases:
             assert Renewed in {type(event) for event in experiment.log}
             assert experiment.renew(experiment.ask(), lease=1e9) == clock.now + 1e9
 
+    def test_the_end_of_a_lease_that_was_renewed_is_no_end(self, place, clock):
+        with Store(place, clock=clock) as store:
+            experiment = make(store, lease=10)
+            play = experiment.ask()
+            experiment.renew(play, lease=100)
+            clock.now += 50
+            experiment.expire()
+            experiment.ask()
+            assert play in experiment.pending
+            experiment.add_results([(0, 0, 0.5, None)])
+            *_, asked, _ = experiment.records()
+            assert asked.due is None
+        with Store(place, clock=clock) as store:
+            store.open("exp").ask()
+            assert play in store.open("exp").pending
+            clock.now += 51
+            store.open("exp").expire()
+            assert play not in store.open("exp").pending
+
     def test_three_in_a_row_set_an_arm_aside(self, tmp_path, clock):
         with Store(tmp_path / "store.db", clock=clock) as store:
             experiment = make(store, lease=60)
