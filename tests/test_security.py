@@ -11,6 +11,7 @@ import sqlite3
 import subprocess
 import sys
 import time
+from typing import Any
 
 import httpx
 import pytest
@@ -444,3 +445,25 @@ class TestFiles:
         assert result.exit_code in (1, 2)
         assert result.stderr.splitlines()[-1].startswith("Error: ")
         assert files(tmp_path) == before
+
+
+def test_a_length_beside_chunks_is_no_way_round_the_limit(tmp_path):
+    """Servers other than uvicorn with httptools let both pass, and read chunks without an end."""
+    sent: list[dict[str, Any]] = []
+    parts = iter(range(10))
+
+    async def receive():
+        return {"type": "http.request", "body": b" " * 2**20, "more_body": next(parts, None) is not None}
+
+    async def send(message):
+        sent.append(message)
+
+    headers = [(b"host", b"localhost"), (b"content-type", b"application/json")]
+    headers += [(b"content-length", b"2"), (b"transfer-encoding", b"chunked")]
+    scope: dict[str, Any] = {"type": "http"}
+    scope |= {"http_version": "1.1", "method": "POST", "path": "/api/experiments", "headers": headers}
+    scope |= {"query_string": b"", "scheme": "http", "raw_path": b"/api/experiments", "root_path": ""}
+    with Store(tmp_path / "store.db") as store:
+        app_of_4_mib = create_app(store, largest_body=2**22)
+        asyncio.run(asyncio.wait_for(app_of_4_mib(scope, receive, send), timeout=30))
+    assert sent[0]["status"] == 413

@@ -61,7 +61,7 @@ class Guard:
         if problem is not None:
             await answer(send, problem)
             return
-        if b"content-length" in headers:  # the server reads no more than that
+        if b"content-length" in headers and b"transfer-encoding" not in headers:  # the server reads no more than that
             await self._app(scope, receive, send)
         else:
             await self._limited(scope, receive, send)
