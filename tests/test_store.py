@@ -1204,3 +1204,10 @@ def test_paths_with_odd_characters(tmp_path):
             make(store)
         assert Store(tmp_path / name, read_only=True).list() == ("exp",)
     assert SQLite(tmp_path / "x.db").name.endswith("x.db")
+
+
+def test_every_commit_is_flushed(tmp_path):
+    with Store(tmp_path / "store.db") as store:
+        connection: Any = store._writer._connection  # type: ignore[union-attr]
+        pragmas = {name: connection.query(f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "foreign_keys")}
+    assert pragmas == {"journal_mode": [("wal",)], "synchronous": [(2,)], "foreign_keys": [(1,)]}
