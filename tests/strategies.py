@@ -22,7 +22,9 @@ def problems(draw, max_arms=30, max_fidelities=5, any_psi=False):
     if draw(st.booleans()):
         return Problem(means.clip(0, 1), Fidelities(costs, biases, Bounded()), Bernoulli())
     sigma = draw(st.sampled_from([0.02, 0.1, 1.0]))
-    tails = [SubGaussian(sigma), SubExponential(), Bounded(-1, 2)] if any_psi else [SubGaussian(sigma), Bounded(-1, 2)]
+    tails = [SubGaussian(sigma), *([SubExponential()] if any_psi else [])]
+    if sigma < 1:  # rewards stay in the range that is told
+        means, tails = means.clip(0, 1), [*tails, Bounded(-1, 2)]
     each = draw(
         st.just([tails[0]] * n_fidelities)
         | st.lists(st.sampled_from(tails), min_size=n_fidelities, max_size=n_fidelities)

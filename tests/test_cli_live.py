@@ -134,7 +134,8 @@ class TestOnFileAndService:
             call("experiment", "tell", place, "ads", "nobody-0", 1), 2, "asked from this experiment, got 'nobody-0'"
         )
         refused(call("experiment", "tell", place, "ads", plays[1]["id"], "nan"), 2, "reward must be finite, got nan")
-        done("experiment", "tell", place, "ads", plays[1]["id"], -1, "--cost", 0.25)
+        refused(call("experiment", "tell", place, "ads", plays[1]["id"], 43), 2, "reward must lie in 0 to 1", "got 43")
+        done("experiment", "tell", place, "ads", plays[1]["id"], 1, "--cost", 0.25)
         assert told("experiment", "status", place, "ads")["spent"] == 1.25
 
     def test_ask_for_people(self, place):
@@ -235,8 +236,8 @@ class TestOnFileAndService:
         lines = 5 if kind == "csv" else 7
         assert done("experiment", "export", place, "ads", "--out", out) == f"{lines} lines in {out}\n"
         assert out.read_text() == done("experiment", "export", place, "ads", "--format", kind)
-        for _ in range(2):  # the same file again adds nothing
-            assert done("experiment", "import", other, "new", out) == f"new: 3 results from {out}\n"
+        for said in ("3 new results from {}", "0 new results from {}, 3 were there already"):  # the same file again
+            assert done("experiment", "import", other, "new", out) == f"new: {said.format(out)}\n"
         record = told("experiment", "status", other, "new")
         assert (record["results"], record["spent"]) == ([3, 0], 3)
 
@@ -302,7 +303,7 @@ class TestFiles:
 
     def test_a_file_that_is_no_store(self, tmp_path):
         (tmp_path / "a.txt").write_text("hello " * 1000)
-        refused(call("experiment", "list", tmp_path / "a.txt"), 1, "a.txt", "not a database")
+        refused(call("experiment", "list", tmp_path / "a.txt"), 1, "a.txt", "is no SQLite database")
         (tmp_path / "empty.db").touch()
         refused(call("experiment", "list", tmp_path / "empty.db"), 1, "empty.db is no mfbandit store")
 
@@ -360,7 +361,7 @@ class TestFiles:
 
     def test_imports_with_costs(self, file, tmp_path):
         (tmp_path / "a.csv").write_text("arm,fidelity,reward,cost\nad-a,0,1,0.25\n1,1,0.5,\n")
-        assert told("experiment", "import", file, "ads", tmp_path / "a.csv") == {"results": 2}
+        assert told("experiment", "import", file, "ads", tmp_path / "a.csv") == {"results": 2, "new": 2}
         assert told("experiment", "status", file, "ads")["spent"] == 10.25
         (tmp_path / "b.csv").write_text("arm,fidelity,reward\nad-a,0,1\n")
         done("experiment", "import", file, "ads", tmp_path / "b.csv", "--cost", 0)
@@ -370,7 +371,7 @@ class TestFiles:
         (tmp_path / "a.csv").write_bytes(
             b"\xef\xbb\xbfarm, fidelity ,reward\r\nad-a,0,1\r\n\r\n,,\r\nad-b,0,0.5\r\n,,\r\n"
         )
-        assert told("experiment", "import", file, "ads", tmp_path / "a.csv") == {"results": 2}
+        assert told("experiment", "import", file, "ads", tmp_path / "a.csv") == {"results": 2, "new": 2}
 
     def test_a_file_of_thousands_is_imported_in_parts(self, file, tmp_path):
         rows = "".join(f"ad-{'abc'[i % 3]},0,{i % 2}\n" for i in range(2500))

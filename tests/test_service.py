@@ -352,7 +352,7 @@ def test_tokens_are_made_listed_and_revoked(tmp_path):
         problem(post(client, "/api/tokens", name="x", scope="root"), 422, "invalid", "body.scope", "got 'root'")
         problem(post(client, "/api/tokens", name="a\nb", scope="read"), 422, "invalid", "printable")
         problem(client.delete("/api/tokens/00000000"), 422, "invalid", "id of one, got '00000000'")
-        problem(client.delete("/api/tokens/x"), 422, "invalid", "path.token")
+        problem(client.delete("/api/tokens/x"), 422, "invalid", "id of one, got 'x'")
         assert client.delete(f"/api/tokens/{known['id']}").json() == {"revoked": known["id"]}
 
 

@@ -99,7 +99,7 @@ def seen(experiment):
 def used_snapshots(store, name="exp"):
     """Up to which event the log would be read from snapshots."""
     with closing(store.read()) as connection:
-        _, chain = logs.read_all(connection, logs.entry(connection, name, store.name))
+        _, chain = logs.read_all(connection, logs.entry(connection, name))
     return chain.head - chain.tail_rows
 
 
@@ -435,7 +435,7 @@ class TestDamage:
     def test_what_is_no_store(self, tmp_path):
         other = tmp_path / "other.txt"
         other.write_text("hello " * 1000)
-        with pytest.raises(StoreDamaged, match="file is not a database"):
+        with pytest.raises(StoreDamaged, match="is no SQLite database"):
             Store(other)
         assert other.read_text() == "hello " * 1000
         with pytest.raises(StoreError, match=r"must be a file that is there"):

@@ -135,7 +135,7 @@ def prepare(database: Database, connection: Connection) -> None:
         return
     with transaction(connection):
         database.create(connection)
-        made = [("schema", str(SCHEMA)), ("id", os.urandom(8).hex()), ("created", repr(time.time()))]
+        made = [("schema", str(SCHEMA)), ("id", os.urandom(8).hex()), ("created", repr(time.time())), ("checked", "")]
         connection.insert("mfbandit_store", ("key", "value"), made)
 
 

@@ -279,7 +279,8 @@ class DurableExperiment(Experiment):
     def promised(self) -> Iterator[Promise]:
         """Inside, verbs do not wait for the disk; what they did must not be told to anybody before the promise holds.
 
-        For a service, which awaits the promise while it goes on with other requests.
+        For a service, which awaits the promise while it goes on with other requests. Only verbs of this experiment may
+        be used inside: one of another would wait for a writer that waits for this one.
         """
         with self._home.lock():
             self._promise = promise = Promise()
@@ -455,7 +456,7 @@ class DurableExperiment(Experiment):
         elif not isinstance(event, Asked | Renewed):
             self._notable.append(record)
 
-    def _show_all(self, rows: Packed, texts: dict[int, Event]) -> None:
+    def _show_all(self, rows: Packed, texts: dict[int, Record]) -> None:
         """The same for a log that was read back."""
         kinds = rows["kind"]
         paid = rows[(kinds == CODES[Told]) | (kinds == CODES[Failed])]
@@ -464,7 +465,7 @@ class DurableExperiment(Experiment):
         settled = np.flatnonzero(np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)]))[-SHOWN:]
         self._latest.extend((float(rows["time"][i]), int(rows["play"][i])) for i in settled)
         for place in np.flatnonzero(kinds >= COMMON)[-SHOWN:].tolist():
-            (event,) = [texts[place + 1]] if place + 1 in texts else events_of(rows[place : place + 1])
+            (event,) = [texts[place + 1].event] if place + 1 in texts else events_of(rows[place : place + 1])
             self._notable.append(Record(place + 1, float(rows["time"][place]), event))
 
     # Leases

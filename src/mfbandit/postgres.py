@@ -20,6 +20,16 @@ LONGEST_NAME = 63  # of an application, to PostgreSQL
 PATIENCE = 5.0  # seconds that a writer waits for one that has just died
 
 
+# A server that has gone without a word is noticed within some seconds.
+_TIMES: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
 class Postgres:
     """A database with the tables of a store, in the first schema of its search path.
 
@@ -69,7 +79,7 @@ class Postgres:
     def _connect(self, application: str) -> "PostgresConnection":
         with _named(self.name):
             connection = psycopg.connect(
-                self._url, autocommit=True, connect_timeout=10, application_name=application, prepare_threshold=3
+                self._url, autocommit=True, application_name=application, prepare_threshold=3, **_TIMES
             )
         return PostgresConnection(self.name, connection)
 

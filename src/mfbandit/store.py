@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from mfbandit.database import Connection, Database, check_tables, purpose_of_this_process
 from mfbandit.durable import DurableExperiment
-from mfbandit.errors import Conflict, NotAllowed, StoreError
+from mfbandit.errors import Conflict, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.fidelities import Fidelities
 from mfbandit.logs import entries, entry, first_digest
@@ -162,8 +162,9 @@ class Store:
         return self._open
 
     def check(self) -> None:
-        """Return if the store can be written now; else raise what is in the way."""
-        self._write(lambda _: None)
+        """Return if the store can be written now, for which something is; else raise what is in the way."""
+        now = (repr(self._clock()),)
+        self._write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
 
     def list(self) -> tuple[str, ...]:
         """The names of all experiments, in the order in which they were made."""
@@ -216,10 +217,15 @@ class Store:
         self._tokens_at = -1e9
 
     def tokens(self) -> dict[str, Token]:
-        """What is known of all tokens, by their ids; looked up again every few seconds."""
+        """What is known of all tokens, by their ids; looked up again every few seconds, if the database answers."""
         if time.monotonic() - self._tokens_at > TOKENS_FOR:
-            with closing(self.read()) as connection:
-                rows = connection.query("SELECT id, name, hash, scope, created FROM mfbandit_tokens ORDER BY created")
+            try:
+                with closing(self.read()) as connection:
+                    rows = connection.query(_TOKENS)
+            except StoreUnavailable:
+                if self._tokens_at < 0:
+                    raise
+                rows = [tuple(getattr(token, name) for name in _TOKEN) for token in self._tokens.values()]
             self._tokens = {row[0]: Token(*row) for row in rows}
             self._tokens_at = time.monotonic()
         return self._tokens
@@ -295,6 +301,10 @@ class Store:
         digest = first_digest(name, definition, created, request)
         row = (last + 1, name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
+
+
+_TOKEN = ("id", "name", "hash", "scope", "created")
+_TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
 
 
 def check_definition(

@@ -8,7 +8,7 @@ import asyncio
 import threading
 import zlib
 from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack
+from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -191,7 +191,8 @@ class Writer:
                 self._connection.query("SELECT 1")
         except StoreError:
             self._connection = None
-            self._stack.close()
+            with suppress(OSError):
+                self._stack.close()
 
     def _connect(self) -> Connection:
         try:
