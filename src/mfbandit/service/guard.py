@@ -25,7 +25,7 @@ _HEADERS = [
         b"default-src 'none'; script-src 'self'; style-src 'self'; connect-src 'self'; img-src 'self' data:; "
         b"form-action 'self'; base-uri 'none'; frame-ancestors 'none'",
     ),
-    (b"referrer-policy", b"no-referrer"),
+    (b"referrer-policy", b"same-origin"),  # with no-referrer, browsers would not say where our own forms come from
     (MARK.encode(), b"1"),
 ]
 
@@ -55,7 +55,7 @@ class Guard:
             problem = self._problem(scope, headers)
         except Exception as error:
             problem = Problem("unavailable", 503, "The store cannot be used now", str(error))
-        if problem is not None and problem.status == 401 and not is_api(scope["path"]) and scope["method"] == "GET":  # noqa: PLR2004 - of HTTP
+        if problem is not None and problem.status == 401 and _is_page(scope, headers):  # noqa: PLR2004 - of HTTP
             await _send_to_sign_in(send, scope["path"])
             return
         if problem is not None:
@@ -137,6 +137,11 @@ def is_api(path: str) -> bool:
     (True, False)
     """
     return path == "/api" or path.startswith("/api/")
+
+
+def _is_page(scope: Scope, headers: dict[bytes, bytes]) -> bool:
+    """Whether somebody opens a page; an update of one that is open already (by htmx) would show the answer inside."""
+    return scope["method"] == "GET" and not is_api(scope["path"]) and b"hx-request" not in headers
 
 
 def _bearer(headers: dict[bytes, bytes]) -> str:

@@ -15,12 +15,12 @@
     const axis = { stroke: colour("--text"), grid: { stroke: colour("--line"), width: 1 }, ticks: { stroke: colour("--line") } };
     return {
       width: box.clientWidth,
-      height: 240,
+      height: 260,
       legend: { show: true, live: false },
       cursor: { drag: { x: false, y: false } },
       scales: { x: { time: true } },
       tzDate: (time) => uPlot.tzDate(new Date(time * 1000), "Etc/UTC"),
-      axes: [{ ...axis, values: times }, { ...axis, size: 70 }],
+      axes: [{ ...axis, values: times, space: 80, label: "Time, UTC", labelSize: 20 }, { ...axis, size: 65, label: "Spent", labelSize: 20 }],
       series: [{}, ...names.map((name, i) => ({ label: name, stroke: colour(`--f${i % 6}`), width: 2, points: { show: false } }))],
     };
   }
@@ -29,6 +29,8 @@
     const source = document.getElementById("spending"), box = document.getElementById("spending-chart");
     if (!source || !box) return;
     const { names, times, spent } = JSON.parse(source.dataset.series);
+    box.hidden = times.length < 2; // nothing was spent yet
+    if (box.hidden) return;
     if (chart && chart.root.isConnected && chart.series.length === names.length + 1) {
       chart.setData([times, ...spent]);
       return;
@@ -50,7 +52,11 @@
   document.addEventListener("DOMContentLoaded", draw);
   document.addEventListener("htmx:after:swap", () => { reachable(true); draw(); });
   document.addEventListener("htmx:error", () => reachable(false));
-  document.addEventListener("htmx:response:error", () => reachable(false));
+  document.addEventListener("htmx:response:error", (event) => {
+    // Signed out meanwhile, or the experiment was deleted: the whole page says so.
+    if ([401, 404].includes(event.detail.ctx.response.status)) location.reload();
+    else reachable(false);
+  });
   window.addEventListener("resize", redraw);
   matchMedia("(prefers-color-scheme: dark)").addEventListener("change", redraw);
 })();
