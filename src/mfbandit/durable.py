@@ -439,12 +439,20 @@ class DurableExperiment(Experiment):
 
     # For people who look
 
+    @contextmanager
+    def still(self) -> Iterator[None]:
+        """Inside, nothing changes, so that what is read belongs together; everybody else waits: it must be short."""
+        with self._current():
+            yield
+
     def recently(self) -> "Recently":
         """What a page about it shows beyond numbers: spending over time, the latest plays and events, leases."""
         with self._current():
             plays = [(time, self._play(play), self._ledger.plays.outcome(play)) for time, play in self._latest]
-            due = sorted(self._due.items(), key=lambda item: item[1])[:SHOWN]
-            leases = [(self._play(play), until) for play, until in due]
+            # There may be many leases, and whoever tells a result waits meanwhile: no loop over them in Python.
+            due, leased = np.fromiter(self._due.values(), np.float64, len(self._due)), list(self._due)
+            first = np.argsort(due, kind="stable")[:SHOWN].tolist()
+            leases = [(self._play(leased[i]), float(due[i])) for i in first]
             return Recently(*self._timeline.series(), plays[::-1], list(self._notable)[::-1], leases)
 
     def _show(self, record: Record) -> None:

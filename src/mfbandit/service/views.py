@@ -9,13 +9,14 @@ from typing import Any
 
 import numpy as np
 
-from mfbandit.audit import Audit
-from mfbandit.confidence import Bounds
+from mfbandit.audit import Audit, audit
+from mfbandit.confidence import Bounds, bounds_table
 from mfbandit.durable import DurableExperiment, Recently
 from mfbandit.errors import NoResults
 from mfbandit.events import FIELDS, ArmAdded, ArmRestored, ArmRetired, ArmSetAside, BiasRefuted, Event, Failed, Told
 from mfbandit.fidelities import Fidelities
 from mfbandit.policies import Policy
+from mfbandit.stats import Stats
 from mfbandit.tables import readable
 
 LEADING = 12  # arms shown
@@ -65,27 +66,30 @@ def glance(experiment: DurableExperiment) -> dict[str, Any]:
 
 def overview(experiment: DurableExperiment) -> dict[str, Any]:
     """Everything on the page of an experiment."""
-    stats, recently, labels, now = experiment.stats, experiment.recently(), experiment.arms, experiment.now()
-    bounds, audit, best = _bounds(experiment), _audit(experiment), _best(experiment)
-    retired, aside = set(experiment.retired), set(experiment.set_aside)
-    spent = [row[-1] if row else 0.0 for row in recently.spent]
+    with experiment.still():  # everything is read at once, and worked out while the experiment goes on
+        row, best, under_way = glance(experiment), _best(experiment), experiment.pending_count
+        stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
+        policy, fidelities = experiment.policy, experiment.fidelities
+        retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
+    bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
+    spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
     order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING)))
     low, high = _range(bounds, order)
     return {
-        **glance(experiment),
-        "policy": _policy(experiment.policy),
+        **row,
+        "policy": _policy(policy),
         "now": _when(now),
-        "under_way": _plural(experiment.pending_count, "play"),
+        "under_way": _plural(under_way, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
-        "warnings": [] if audit is None else list(audit.warnings),
-        "audit_note": _audit_note(audit, experiment.fidelities),
+        "warnings": [] if found is None else list(found.warnings),
+        "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best),
-        "sure": _sure(bounds, best, stats.active.tolist()),
-        "series": json.dumps(_series(recently, experiment.fidelities)),
-        "fidelities": _fidelities(experiment.fidelities, stats.counts.sum(axis=1).tolist(), spent, audit),
-        "fidelity_names": list(experiment.fidelities.labels),
-        "biases_text": ", ".join(f"{bias:g}" for bias in experiment.fidelities.biases or ()),
+        "sure": _sure(bounds, best, stats.active.tolist(), refuted=found is not None and found.alarm),
+        "series": json.dumps(_series(recently, fidelities)),
+        "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
+        "fidelity_names": list(fidelities.labels),
+        "biases_text": ", ".join(f"{bias:g}" for bias in fidelities.biases or ()),
         "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
         "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high)) for k in order],
         "more_arms": len(labels) - len(order),
@@ -94,17 +98,18 @@ def overview(experiment: DurableExperiment) -> dict[str, Any]:
             {
                 "when": _short(time, now),
                 "label": play.label,
-                "fidelity": experiment.fidelities.labels[play.fidelity],
+                "fidelity": fidelities.labels[play.fidelity],
                 "outcome": _outcome(outcome),
             }
             for time, play, outcome in recently.plays
         ],
         "leases": [
-            {"label": play.label, "fidelity": experiment.fidelities.labels[play.fidelity], "until": _short(due, now)}
+            {"label": play.label, "fidelity": fidelities.labels[play.fidelity], "until": _short(due, now)}
             for play, due in recently.leases
         ],
         "events": [
-            {"when": _short(record.time, now), "text": _event(record.event, labels)} for record in recently.events
+            {"when": _short(record.time, now), "text": _event(record.event, labels, fidelities.labels)}
+            for record in recently.events
         ],
     }
 
@@ -116,17 +121,17 @@ def _best(experiment: DurableExperiment) -> int | None:
         return None
 
 
-def _bounds(experiment: DurableExperiment) -> Bounds | None:
+def _bounds(stats: Stats, fidelities: Fidelities, policy: Policy, labels: Sequence[str]) -> Bounds | None:
     """None where the noise is not known, so that nothing bounds anything."""
     try:
-        return experiment.bounds()
+        return bounds_table(stats, fidelities, getattr(policy, "rho", 2.0), labels)
     except ValueError:
         return None
 
 
-def _audit(experiment: DurableExperiment) -> Audit | None:
+def _audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit | None:
     try:
-        return experiment.audit()
+        return audit(stats, fidelities, labels)
     except ValueError:
         return None
 
@@ -196,10 +201,12 @@ def _interval(bounds: Bounds | None, best: int | None) -> str:
     return f"between {_number(low)} and {_number(high)}, by its bounds" if math.isfinite(high - low) else ""
 
 
-def _sure(bounds: Bounds | None, best: int | None, active: list[bool]) -> str:
+def _sure(bounds: Bounds | None, best: int | None, active: list[bool], *, refuted: bool) -> str:
     """How many arms could still be better, by their bounds."""
     if bounds is None or best is None or bounds.lower[:, best].max() > bounds.upper[:, best].min():
         return ""
+    if refuted:
+        return "how sure that is cannot be said while a bias is too small"
     rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
     rivals[best] = False
     number = int((rivals & np.array(active)).sum())
@@ -214,7 +221,7 @@ def _series(recently: Recently, fidelities: Fidelities) -> dict[str, Any]:
 
 
 def _fidelities(
-    fidelities: Fidelities, results: list[int], spent: list[float], audit: Audit | None
+    fidelities: Fidelities, results: list[int], spent: list[float], found: Audit | None
 ) -> list[dict[str, Any]]:
     total = sum(spent)
     rows = []
@@ -229,20 +236,20 @@ def _fidelities(
             "share_text": f"{share:.0%} of what was spent",
             "bias": "-" if fidelities.biases is None else f"{fidelities.biases[m]:g}",
         }
-        rows.append(row | _audited(audit, m))
+        rows.append(row | _audited(found, m))
     return rows
 
 
-def _audited(audit: Audit | None, m: int) -> dict[str, str]:
-    if audit is None or m >= len(audit.fidelities) or not audit.fidelities[m].arms:
+def _audited(found: Audit | None, m: int) -> dict[str, str]:
+    if found is None or m >= len(found.fidelities) or not found.fidelities[m].arms:
         return {"needed": "-", "enough": "-", "offset": "-"}
-    one = audit.fidelities[m]
+    one = found.fidelities[m]
     offset = f"{_number(one.offset)} ({_number(one.offset_low)} to {_number(one.offset_high)})"
     return {"needed": _number(one.needed), "enough": _number(one.enough), "offset": offset}
 
 
-def _audit_note(audit: Audit | None, fidelities: Fidelities) -> str:
-    if audit is None:
+def _audit_note(found: Audit | None, fidelities: Fidelities) -> str:
+    if found is None:
         return "Whether biases hold cannot be said without a noise scale."
     if len(fidelities) == 1:
         return ""
@@ -267,7 +274,7 @@ def _outcome(outcome: Event | None) -> str:
     return "lease ran out"
 
 
-def _event(event: Event, labels: Sequence[str]) -> str:
+def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
     match event:
         case ArmAdded(label):
             return f"arm added: {label}"
@@ -278,12 +285,23 @@ def _event(event: Event, labels: Sequence[str]) -> str:
         case ArmRestored(arm):
             return f"arm restored: {labels[arm]}"
         case BiasRefuted(fidelity, arm, needed):
-            return f"bias of fidelity {fidelity} refuted by {labels[arm]}: it must be at least {needed:.3g}"
+            return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
     name = {**words, "Noted": "note", "BiasesSet": "biases set"}.get(kind.__name__, kind.__name__)
-    values = ", ".join("unlimited" if v is None else str(v) for v in (getattr(event, field) for field in FIELDS[kind]))
+    values = ", ".join(_value(getattr(event, field)) for field in FIELDS[kind])
     return f"{name}: {values}" if values else name
+
+
+def _value(value: object) -> str:
+    match value:
+        case None:
+            return "unlimited"
+        case float():
+            return readable(value)
+        case list() | tuple():
+            return ", ".join(map(_value, value))
+    return str(value)
 
 
 def _policy(policy: Policy) -> str:
