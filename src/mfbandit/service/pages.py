@@ -68,8 +68,8 @@ CONTROLS = {
     "pause": Control(
         "Pause {name}?",
         lambda experiment, _: (
-            f"No plays are handed out until it is resumed. Results of the {experiment.pending_count:,} plays under way "
-            f"are still taken."
+            f"No plays are handed out until it is resumed. Results of those under way, {experiment.pending_count:,} "
+            f"now, are still taken."
         ),
         "Pause",
         lambda experiment, _: experiment.pause(),
