@@ -1,0 +1,93 @@
+"""Take the pictures of the dashboard that are in the docs: the demonstration, some thousand visitors later.
+
+    python scripts/screenshots.py [--out docs/figures]
+
+Needs Chromium and the dev extra.
+"""
+
+import argparse
+import json
+import re
+import shutil
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Literal
+from urllib.request import urlopen
+
+from PIL import Image
+from playwright.sync_api import Browser, sync_playwright
+
+PICTURES = {
+    "list": ("/", "light", 1280, 240),
+    "experiment": ("/experiments/ads", "light", 1280, 2600),
+    "experiment-dark": ("/experiments/ads", "dark", 1280, 2600),
+    "experiment-375": ("/experiments/ads", "light", 375, 2200),
+}  # address, colours, width, height at most
+
+
+def main() -> int:
+    """Start the demonstration, wait until there is something to see, take the pictures."""
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--out", type=Path, default=Path("docs/figures"))
+    parser.add_argument("--results", type=int, default=6000, help="to wait for")
+    options = parser.parse_args()
+    with _demo() as url, sync_playwright() as playwright:
+        _wait(url, options.results)
+        program = shutil.which("chromium")
+        browser = playwright.chromium.launch(
+            executable_path=program, args=["--no-sandbox", "--force-color-profile=srgb"]
+        )
+        for name in PICTURES:
+            path = options.out / f"dashboard-{name}.png"
+            _take(browser, url, name, path)
+            print(f"{path} {path.stat().st_size / 1e3:.0f} kB")
+        browser.close()
+    return 0
+
+
+@contextmanager
+def _demo() -> Iterator[str]:
+    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "300"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603 - ourselves
+    try:
+        greeting = process.stderr.readline() if process.stderr is not None else ""
+        found = re.search(r"http://\S+", greeting)
+        if found is None:
+            raise RuntimeError(f"the demonstration did not start: {greeting}")
+        yield found[0]
+    finally:
+        process.terminate()
+        process.wait()
+
+
+def _wait(url: str, results: int) -> None:
+    """Until enough visitors came and the clickbait is found out."""
+    while True:
+        with urlopen(f"{url}/api/experiments/ads/stats") as answer:  # noqa: S310 - ours, on this machine
+            seen = sum(map(sum, json.load(answer)["counts"]))
+        with urlopen(f"{url}/api/experiments/ads/audit") as answer:  # noqa: S310
+            alarm = json.load(answer)["alarm"]
+        if seen >= results and alarm:
+            return
+        time.sleep(0.2)
+
+
+def _take(browser: Browser, url: str, name: str, path: Path) -> None:
+    address, scheme, width, height = PICTURES[name]
+    colours: Literal["dark", "light"] = "dark" if scheme == "dark" else "light"
+    page = browser.new_page(color_scheme=colours, viewport={"width": width, "height": height})
+    page.goto(url + address)
+    page.wait_for_timeout(1500)  # an update later
+    tall = int(page.evaluate("document.body.scrollHeight"))
+    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": width, "height": min(tall, height)})
+    page.close()
+    with Image.open(path) as picture:
+        picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+
+
+if __name__ == "__main__":
+    sys.exit(main())
