@@ -23,6 +23,7 @@ from playwright.sync_api import Browser, sync_playwright
 
 PICTURES = {
     "list": ("/", "light", 1280, 240),
+    "top": ("/experiments/ads", "light", 1280, 920),
     "experiment": ("/experiments/ads", "light", 1280, 2600),
     "experiment-dark": ("/experiments/ads", "dark", 1280, 2600),
     "experiment-375": ("/experiments/ads", "light", 375, 2200),

@@ -473,3 +473,25 @@ class TestDoctor:
             assert result.exit_code == 1
             assert "wrong" in result.stdout
             assert "Traceback" not in result.output
+
+
+class TestAudit:
+    def test_biases_that_do_not_hold_are_told_and_changed(self, tmp_path):
+        path = tmp_path / "a.db"
+        (tmp_path / "a.toml").write_text(
+            '[experiment]\narms = ["honest", "bait"]\n[fidelities]\ncosts = [1, 10]\nbiases = [0.1, 0]\nscale = 0.1\n'
+        )
+        done("experiment", "create", path, "ads", tmp_path / "a.toml")
+        assert "fidelity" in done("experiment", "audit", path, "ads")
+        (tmp_path / "a.csv").write_text("arm,fidelity,reward\n" + "bait,0,0.9\nbait,1,0.3\n" * 20)
+        done("experiment", "import", path, "ads", tmp_path / "a.csv")
+        assert done("experiment", "status", path, "ads").startswith(
+            "WARNING: bias 0.1 of fidelity 0 is too small: bait"
+        )
+        found = told("experiment", "audit", path, "ads")
+        assert found["alarm"]
+        assert found["fidelities"][0]["refuting"] == [1]
+        assert done("experiment", "biases", path, "ads", "0.7,0") == "ads: biases 0.7, 0\n"
+        assert not told("experiment", "audit", path, "ads")["alarm"]
+        refused(call("experiment", "biases", path, "ads", "0.7"), 2, "biases must")
+        refused(call("experiment", "biases", path, "ads", "x,0"), 2, "a number is needed, got 'x'")
