@@ -1,5 +1,6 @@
 """The client: the same experiments over HTTP, though answers get lost and services go away."""
 
+import json
 import multiprocessing
 import pickle
 import socket
@@ -312,6 +313,24 @@ class TestLikeTheStore:
                 for rho in (None, 0.5):
                     same(far.bounds(rho), near.bounds(rho), "plays", "means", "widths", "lower", "upper")
                 assert str(far.bounds()) == str(near.bounds())
+                assert far.definition == json.loads(json.dumps(near.definition))
+                assert far.audit() == near.audit()
+                assert far.results_at == near.results_at
+                again = mfbandit.Experiment.from_json(far.to_json())
+                assert [(play.arm, play.fidelity) for play in again.ask(5)] == [
+                    (play.arm, play.fidelity) for play in far.ask(5)
+                ]
+
+    def test_many_at_once(self, store, name):
+        experiment = make(store, name, capital=1234)
+        plays = experiment.ask(5000)  # more than fit into one request, or into the capital
+        assert len({play.id for play in plays}) == len(plays) == 1234
+        due = experiment.renew_many(plays[:10], lease=60)
+        assert list(due) == [play.id for play in plays[:10]]
+        experiment.fail_many(plays[:1000])
+        experiment.set_biases([0.4, 0])
+        assert experiment.fidelities.biases == (0.4, 0.0)
+        assert experiment.set_aside == (0, 1, 2)
 
     def test_errors_are_the_same(self, store, name):
         experiment = make(store, name, capital=2)

@@ -4,11 +4,13 @@ Requests that were not answered are sent again with the same request key, so tha
 play, result or arm.
 """
 
+import json
 import os
 import random
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote, urlsplit
@@ -17,9 +19,9 @@ import numpy as np
 
 from mfbandit.audit import Audit, audit
 from mfbandit.confidence import Bounds, bounds_table
-from mfbandit.errors import StoreError, StoreUnavailable, UnknownExperiment
-from mfbandit.events import Asked, Event, Told, from_record
-from mfbandit.experiment import Experiment, History, asked_until_exhausted
+from mfbandit.errors import CapitalExhausted, StoreError, StoreUnavailable, UnknownExperiment
+from mfbandit.events import Asked, Event, Told, from_record, to_record
+from mfbandit.experiment import FORMAT, Experiment, History, asked_until_exhausted
 from mfbandit.fidelities import Fidelities
 from mfbandit.packed import Record
 from mfbandit.policies import Policy
@@ -253,6 +255,16 @@ class RemoteExperiment:
         return dict(self._get(""))
 
     @property
+    def definition(self) -> dict[str, Any]:
+        """What the experiment began with; whatever changed later is in the log."""
+        return dict(self._get("/definition"))
+
+    def to_json(self) -> str:
+        """The whole experiment with its log, for :meth:`mfbandit.Experiment.from_json` to go on from in memory."""
+        log = [to_record(event) for event in self.log]
+        return json.dumps({"format": FORMAT, **self.definition, "log": log}, allow_nan=False)
+
+    @property
     def id(self) -> str:
         """What the ids of its plays begin with."""
         return str(self.status()["id"])
@@ -397,11 +409,18 @@ class RemoteExperiment:
         self, n: int | None = None, *, request_key: str | None = None, lease: float | None = None
     ) -> Play | list[Play]:
         """The next play to make, or the next ``n``; a request key is made up if none is given."""
-        body: dict[str, Any] = {"n": 1 if n is None else whole("n", n), "request_key": request_key or _key()}
+        wanted, key = 1 if n is None else whole("n", n), request_key or _key()
+        plays = self._ask(min(wanted, MOST), key, lease)
+        with suppress(CapitalExhausted):
+            while len(plays) < wanted and len(plays) % MOST == 0:  # a request has its limit
+                plays += self._ask(min(wanted - len(plays), MOST), f"{key}-{len(plays)}", lease)
+        return plays[0] if n is None else plays
+
+    def _ask(self, n: int, key: str, lease: float | None) -> list[Play]:
+        body: dict[str, Any] = {"n": n, "request_key": key}
         if lease is not None:
             body["lease"] = positive("lease", lease)
-        plays = [_play(record) for record in self._post("/ask", body)["plays"]]
-        return plays[0] if n is None else plays
+        return [_play(record) for record in self._post("/ask", body)["plays"]]
 
     def plays(self) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital."""
@@ -420,15 +439,23 @@ class RemoteExperiment:
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
-        self._post("/fail", {"plays": [_id(play)], "cost": checked_cost(cost)})
+        self.fail_many([play], cost)
+
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+        """Give at most a thousand plays up at once: all of them, or none if one is refused."""
+        self._post("/fail", {"plays": [_id(play) for play in plays], "cost": checked_cost(cost)})
 
     def renew(self, play: Play | str, lease: float | None = None) -> float | None:
         """Make the lease of a play that is under way longer, counted from now; returns when it ends."""
-        body: dict[str, Any] = {"plays": [_id(play)]}
+        (due,) = self.renew_many([play], lease).values()
+        return due
+
+    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+        """Make the leases of at most a thousand plays longer: all of them, or none; when they end, by their ids."""
+        body: dict[str, Any] = {"plays": [_id(play) for play in plays]}
         if lease is not None:
             body["lease"] = positive("lease", lease)
-        due = self._post("/renew", body)["due"][_id(play)]
-        return None if due is None else float(due)
+        return dict(self._post("/renew", body)["due"])
 
     def add_results(
         self, results: Iterable[tuple[int | str, int, float, float | None]], *, request_key: str | None = None

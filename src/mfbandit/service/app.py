@@ -226,6 +226,11 @@ def _add_views(app: FastAPI, store: Store) -> None:
         arm = experiment.best()
         return {"arm": arm, "label": experiment.arms[arm]}
 
+    @app.get("/api/experiments/{name}/definition", tags=["views"])
+    def definition(name: Name) -> Response:
+        """What it began with: policy, arms, fidelities and capital; whatever changed later is in the log."""
+        return _answer(store.open(name).definition)
+
     @app.get("/api/experiments/{name}/arms", tags=["views"])
     def arms(name: Name) -> dict[str, list[str] | list[int]]:
         """The names of all arms, and which of them were retired or set aside."""
