@@ -495,3 +495,24 @@ class TestAudit:
         assert not told("experiment", "audit", path, "ads")["alarm"]
         refused(call("experiment", "biases", path, "ads", "0.7"), 2, "biases must")
         refused(call("experiment", "biases", path, "ads", "x,0"), 2, "a number is needed, got 'x'")
+
+
+@pytest.mark.parametrize("command", [["serve", "a.db"], ["demo"]])
+def test_an_extra_that_is_missing_is_named(tmp_path, command):
+    code = "import sys; sys.modules['uvicorn'] = None; from mfbandit.cli import app; app(sys.argv[1:])"
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *command], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert ended.returncode == 1
+    assert ended.stderr == "Error: a service needs uvicorn: pip install 'mfbandit[service]'\n"
+    assert not list(tmp_path.iterdir())
+
+
+def test_a_client_without_its_extra_is_told(tmp_path):
+    code = "import sys; sys.modules['httpx'] = None; from mfbandit.cli import app; app(sys.argv[1:])"
+    words = ["experiment", "list", "http://127.0.0.1:9"]
+    ended = subprocess.run(
+        [sys.executable, "-c", code, *words], check=False, capture_output=True, text=True, cwd=tmp_path
+    )
+    assert (ended.returncode, "pip install 'mfbandit[service]'" in ended.stderr) == (1, True)
+    assert "Traceback" not in ended.stderr

@@ -108,10 +108,11 @@ class Line:
             pause = min(2 * pause, LONGEST_PAUSE)
 
     def _once(self, method: str, path: str, body: Any, query: Any) -> Any:  # noqa: ANN401
-        import httpx  # noqa: PLC0415 - an extra
+        client = self._connected()
+        import httpx  # noqa: PLC0415 - an extra, which is there now
 
         try:
-            answer = self._connected().request(method, path, json=body, params=query)
+            answer = client.request(method, path, json=body, params=query)
         except httpx.TransportError as error:
             raise StoreUnavailable(f"{self.url} cannot be reached: {str(error) or type(error).__name__}") from None
         return _read(answer, self.url)

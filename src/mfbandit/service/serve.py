@@ -8,7 +8,12 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-import uvicorn
+try:
+    import fastapi  # noqa: F401 - whether it is there
+    import jinja2  # noqa: F401
+    import uvicorn
+except ImportError as error:
+    raise ImportError(f"a service needs {error.name}: pip install 'mfbandit[service]'") from None
 
 from mfbandit.errors import NotAllowed
 from mfbandit.service.app import create_app
