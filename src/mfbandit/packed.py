@@ -8,7 +8,7 @@ bytes in a fraction of a second, where a million rows would take several.
 import json
 import struct
 import zlib
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterator, Sequence
 from typing import Any, NamedTuple
 
 import numpy as np
@@ -141,14 +141,3 @@ def events_of(rows: Packed) -> Iterator[Event]:
         kind = KINDS[code]
         values = dict(zip(NUMBERS, numbers, strict=True))
         yield kind(**{name: values[name] for name in _IN_COLUMNS[kind]})
-
-
-def digest_of(parts: Iterable[bytes], start: int = 0) -> int:
-    """The running CRC-32 over packed rows.
-
-    >>> digest_of([b"ab", b"c"]) == digest_of([b"abc"])
-    True
-    """
-    for part in parts:
-        start = zlib.crc32(part, start)
-    return start
