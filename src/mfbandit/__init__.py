@@ -6,6 +6,7 @@ from typing import TYPE_CHECKING
 if TYPE_CHECKING:
     from mfbandit import plotting, theory
     from mfbandit.accounts import pseudo_rewards, regret
+    from mfbandit.attempts import SeededPlay, seeded
     from mfbandit.checks import ContractBroken, check_experiment, check_policy
     from mfbandit.client import connect
     from mfbandit.concentration import Bounded, Concentration, SubGaussian
@@ -26,6 +27,7 @@ if TYPE_CHECKING:
     )
     from mfbandit.experiment import Experiment, History
     from mfbandit.fidelities import Fidelities
+    from mfbandit.parallel import Ran, run
     from mfbandit.planning import Plan, plan
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
     from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
@@ -68,7 +70,9 @@ __all__ = [
     "Play",
     "Policy",
     "Problem",
+    "Ran",
     "Replay",
+    "SeededPlay",
     "Simulation",
     "Stats",
     "Store",
@@ -94,6 +98,8 @@ __all__ = [
     "plotting",
     "pseudo_rewards",
     "regret",
+    "run",
+    "seeded",
     "simulate",
     "theory",
 ]
@@ -101,6 +107,7 @@ __all__ = [
 # Loaded when first asked for: `mfbandit --help` should not wait for numpy, nor asking and telling for matplotlib.
 _MODULES = {
     "accounts": ("pseudo_rewards", "regret"),
+    "attempts": ("SeededPlay", "seeded"),
     "checks": ("ContractBroken", "check_experiment", "check_policy"),
     "client": ("connect",),
     "concentration": ("Bounded", "Concentration", "SubGaussian"),
@@ -121,6 +128,7 @@ _MODULES = {
     ),
     "experiment": ("Experiment", "History"),
     "fidelities": ("Fidelities",),
+    "parallel": ("Ran", "run"),
     "planning": ("Plan", "plan"),
     "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "Policy"),
     "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),

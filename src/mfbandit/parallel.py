@@ -1,0 +1,509 @@
+"""Expensive plays on any executor: keep every worker busy, tell results as they come, lose none."""
+
+import logging
+import math
+import queue
+import time
+from collections import deque
+from collections.abc import Iterator
+from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass, replace
+from typing import TYPE_CHECKING, Any, TypeAlias
+
+from mfbandit.attempts import Objective, Outcome, SeededPlay, attempt, checked_seed, described, seeded, too_long
+from mfbandit.crews import Crew, crew
+from mfbandit.display import Look, Shown, shown
+from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, StoreError
+from mfbandit.experiment import Experiment
+from mfbandit.progress import interrupts_kept
+from mfbandit.values import positive, whole
+
+if TYPE_CHECKING:
+    from mfbandit.client import RemoteExperiment
+
+AnyExperiment: TypeAlias = "Experiment | RemoteExperiment"
+PAUSE = 1.0  # seconds between two questions whether there is something to do again
+RENEWALS = 3  # of a lease, before it would run out
+MOST_RENEWED = 1000  # plays in one request
+
+log = logging.getLogger("mfbandit")
+
+
+@dataclass(frozen=True)
+class Failure:
+    """A play that failed in its last attempt, and why."""
+
+    play: SeededPlay
+    error: str
+
+
+@dataclass(frozen=True)
+class Ran:
+    """What a job did; made by :func:`run`.
+
+    Args:
+        told: results that were told.
+        failures: plays that failed for good.
+        retried: attempts that failed and were repeated.
+        ended: why it ended.
+        seconds: how long it took.
+        busy: share of the workers' time that objectives took, in [0, 1].
+        overhead: seconds per play that the job itself took for asking, handing out, telling and showing.
+    """
+
+    told: int
+    failures: tuple[Failure, ...]
+    retried: int
+    ended: str
+    seconds: float
+    busy: float
+    overhead: float
+
+    def __str__(self) -> str:
+        plays = f"{self.told:,} result{'s' * (self.told != 1)}, {len(self.failures):,} failed"
+        return f"{plays}, {self.retried:,} retried in {self.seconds:.1f} s, workers {self.busy:.0%} busy: {self.ended}"
+
+
+def run(  # noqa: PLR0913 - options with names and defaults
+    experiment: AnyExperiment,
+    objective: Objective,
+    executor: Executor,
+    *,
+    workers: int | None = None,
+    retries: int = 0,
+    timeout: float | None = None,
+    seed: int = 0,
+    plays: int | None = None,
+    ahead: int = 0,
+    lease: float | None = None,
+    stay: bool = False,
+    progress: bool | None = None,
+) -> Ran:
+    """Make the plays of an experiment on the workers of an executor until its capital is spent.
+
+    Each worker has one play at a time. With one worker these are the plays of a plain loop of ask and tell; with more,
+    each is asked for as soon as a worker is free, with the others pending. An attempt fails if the objective raises,
+    takes too long, returns no finite number, or dies with its process; it is repeated ``retries`` times, then the play
+    is failed, which is noted in the experiment's log; three such plays of an arm in a row set the arm aside.
+
+    On Ctrl-C results that are there are told, and plays under way are failed, which is not held against their arms.
+
+    Args:
+        experiment: in memory, in a store or at a service. Leases are renewed while plays are under way.
+        objective: is called with a :class:`~mfbandit.SeededPlay` on a worker; returns the reward, or (reward, cost)
+            where the play did not cost what its fidelity costs. For processes and Dask it has to be picklable.
+        executor: threads, processes, Dask's ``client.get_executor()``, or any other of concurrent.futures's kind. It is
+            not shut down. If a process of a standard pool dies, every worker becomes a process of its own.
+        workers: how many plays to have under way, where the executor does not say how many workers it has.
+        retries: how often a failed attempt is repeated.
+        timeout: seconds that an attempt may take. A process is stopped then; a thread cannot be, and does not get
+            another play until it ends by itself.
+        seed: for the seeds of plays, see :func:`~mfbandit.seeded`.
+        plays: how many plays to ask for at most; no limit by default.
+        ahead: how many plays more than there are workers to hand out, for a cluster whose way there and back is long
+            against a play; they are asked for with less known.
+        lease: seconds of the plays' leases, for an experiment in a store; its own by default.
+        stay: wait, when the capital is spent, while others have plays under way that may yet fail and make room.
+        progress: whether to show how it is going; by default on a terminal live, and elsewhere as a line now and then.
+
+    Raises:
+        NoActiveArms: every arm failed three times in a row, or is retired.
+        RuntimeError: every worker is lost, or the executor is broken.
+
+    >>> from concurrent.futures import ThreadPoolExecutor
+    >>> from mfbandit import MFUCB, Experiment, Fidelities, SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
+    >>> exp = Experiment(MFUCB(), arms=["a", "b", "c"], fidelities=fid, capital=200)
+    >>> def objective(play):
+    ...     return play.rng().normal({"a": 0.2, "b": 0.8, "c": 0.5}[play.label], 0.1)
+    >>> with ThreadPoolExecutor(4) as pool:
+    ...     ran = run(exp, objective, pool)
+    >>> exp.arms[exp.best()], exp.spent, len(ran.failures), ran.ended
+    ('b', 200.0, 0, 'the capital is spent')
+    """
+    options = Options(
+        retries=_not_negative("retries", retries),
+        timeout=None if timeout is None else positive("timeout", timeout),
+        seed=checked_seed(seed),
+        plays=None if plays is None else _not_negative("plays", plays),
+        ahead=_not_negative("ahead", ahead),
+        lease=_checked_lease(experiment, lease),
+        stay=stay,
+    )
+    if not callable(objective):
+        raise ValueError(f"objective must be a function of a play, got {objective!r}")
+    job = _Job(experiment, objective, crew(executor, workers, objective), options)
+    with shown(progress) as screen, interrupts_kept() as check, job.closed():
+        job.go(screen, check)
+    return job.ran()
+
+
+def _not_negative(what: str, value: int) -> int:
+    if whole(what, value) < 0:
+        raise ValueError(f"{what} must not be negative, got {value}")
+    return value
+
+
+def _checked_lease(experiment: AnyExperiment, lease: float | None) -> float | None:
+    if lease is not None and not hasattr(experiment, "renew"):
+        raise ValueError(f"lease must be None for an experiment in memory, got {lease}")
+    return None if lease is None else positive("lease", lease)
+
+
+@dataclass(frozen=True)
+class Options:
+    """What was chosen for a job."""
+
+    retries: int
+    timeout: float | None
+    seed: int
+    plays: int | None
+    ahead: int
+    lease: float | None
+    stay: bool
+
+
+@dataclass(frozen=True)
+class _Flight:
+    """An attempt under way, and until when (in the time of ``time.monotonic``) it may take."""
+
+    play: SeededPlay
+    due: float
+
+
+class _Job:
+    """The state of a run: plays under way, by their futures, and what has been counted."""
+
+    def __init__(self, experiment: AnyExperiment, objective: Objective, workers: Crew, options: Options) -> None:
+        self._experiment: Any = experiment  # verbs differ a little between kinds of experiments
+        self._objective, self._crew, self._options = objective, workers, options
+        self._flying: dict[Future[Outcome], _Flight] = {}
+        self._lost: set[Future[Outcome]] = set()  # calls that were given up and still occupy a worker
+        self._landed: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
+        self._waiting: deque[SeededPlay] = deque()  # for a worker
+        self._failures: list[Failure] = []
+        self._asked = self._told = self._retried = 0
+        self._nothing: Exception | None = None  # why no play could be asked for
+        self._began, self._waited, self._worked = time.monotonic(), 0.0, 0.0
+        self._lease = options.lease or getattr(experiment, "lease", None)
+        self._renewed = self._began
+        self._capacity = 0.0  # seconds times workers
+        self._workers, self._counted = self._crew.workers, self._began
+        self._first_look: tuple[float, float] | None = None
+        self._ended = ""
+
+    # The loop
+
+    def go(self, screen: Shown | None, check: Any) -> None:  # noqa: ANN401 - a function without arguments
+        """Ask, hand out, wait, tell, until there is nothing more to do."""
+        while True:
+            check()
+            self._count_workers()
+            self._fill()
+            if not self._flying and self._over():
+                break
+            self._wait(screen)
+            self._drop_overdue()
+            self._renew()
+            if screen is not None and time.monotonic() >= screen.due:
+                screen.show(self._look())
+        if screen is not None and time.monotonic() >= self._began + 2:
+            screen.show(self._look())
+
+    def _fill(self) -> None:
+        """Give every free worker a play."""
+        places = self._workers + self._options.ahead if self._workers else 0
+        while (free := places - len(self._flying) - len(self._lost)) > 0:
+            if not self._waiting:
+                self._ask(free)
+            if not self._waiting:
+                return
+            self._launch(self._waiting[0])
+
+    def _ask(self, free: int) -> None:
+        if self._options.plays is not None:
+            free = min(free, self._options.plays - self._asked)
+        if self._nothing is not None or free <= 0:
+            return
+        more = {} if self._options.lease is None else {"lease": self._options.lease}
+        try:
+            news = self._experiment.ask(free, **more)
+        except (CapitalExhausted, NoActiveArms, ExperimentPaused) as reason:
+            self._nothing = reason
+            return
+        self._asked += len(news)
+        self._waiting.extend(seeded(play, self._options.seed) for play in news)
+
+    def _launch(self, play: SeededPlay) -> None:
+        limit, slack = self._options.timeout, self._crew.slack
+        try:
+            future = self._crew.submit(attempt, self._objective, play, limit)
+        except BrokenExecutor:
+            self._repair()
+            return
+        # A play that was handed out ahead waits for the one before it.
+        rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
+        self._flying[future] = _Flight(play, math.inf if limit is None else time.monotonic() + rounds * limit + slack)
+        self._waiting.remove(play)
+        future.add_done_callback(self._landed.put)
+
+    def _over(self) -> bool:
+        """Whether to end, now that nothing is under way; a reason not to is waited out."""
+        reason = self._nothing
+        if self._waiting:
+            return self._stuck()
+        if reason is None:
+            if self._options.plays is None or self._asked < self._options.plays:
+                return self._stuck()
+            self._ended = "all plays that were wanted are made"
+            return True
+        if isinstance(reason, NoActiveArms):
+            last = f"; the last failure was: {self._failures[-1].error}" if self._failures else ""
+            raise NoActiveArms(f"{reason}{last}") from None
+        if isinstance(reason, ExperimentPaused) and not hasattr(self._experiment, "renew"):
+            raise reason
+        waits = isinstance(reason, ExperimentPaused) or (self._options.stay and self._others_work())
+        self._ended = "the capital is spent"
+        return not waits
+
+    def _stuck(self) -> bool:
+        """There are plays to make, but no worker is free and none at work."""
+        if self._lost and self._options.timeout is not None:
+            raise RuntimeError(
+                f"every worker is lost: {len(self._lost)} of {self._workers} are in plays that took longer than "
+                f"{self._options.timeout:g} s and cannot be stopped"
+            )
+        return False  # a cluster without workers at the moment
+
+    def _others_work(self) -> bool:
+        return bool(self._experiment.reserved > 0)
+
+    def _wait(self, screen: Shown | None) -> None:
+        """Wait for a result, but not longer than until something else is due, and settle all that are there."""
+        began = time.monotonic()
+        idle = not self._flying
+        until = [began + PAUSE] if idle else [flight.due for flight in self._flying.values()]
+        until += [screen.due] if screen is not None else []
+        until += [self._renewed + self._lease / RENEWALS] if self._lease is not None else []
+        until += [began + PAUSE]  # the number of workers may change
+        try:
+            first = self._landed.get(timeout=max(min(until) - began, 0.0) + 1e-3)
+        except queue.Empty:
+            first = None
+        self._waited += time.monotonic() - began
+        if idle:
+            self._nothing = None
+        if first is not None:
+            self._settle(first)
+        with suppress(queue.Empty):
+            while True:
+                self._settle(self._landed.get_nowait())
+
+    # What comes back
+
+    def _settle(self, future: "Future[Outcome]") -> None:
+        """Tell what came of an attempt. It stays under way until that is done: an interrupt loses no result."""
+        self._lost.discard(future)
+        flight = self._flying.get(future)
+        if flight is None:
+            return
+        try:
+            outcome = future.result()
+        except BrokenExecutor:
+            self._repair(future)
+            return
+        except CancelledError:
+            raise RuntimeError("the executor was shut down, or its cluster is gone, with plays under way") from None
+        except Exception as error:
+            outcome = Outcome(None, None, described(error), 0.0)
+        self._worked += outcome.seconds
+        self._nothing = None
+        wrong = outcome.error if outcome.reward is None else self._tell(flight.play, outcome)
+        if wrong is not None:
+            self._failed(flight.play, wrong)
+        self._flying.pop(future, None)
+
+    def _tell(self, play: SeededPlay, outcome: Outcome) -> str | None:
+        """Tell a result; what the experiment had against it, if anything."""
+        try:
+            self._experiment.tell(play, outcome.reward, outcome.cost)
+        except Conflict as error:
+            log.warning("the result of play %s (%s) was not taken: %s", play.id, play.label, error)
+            return None
+        except ValueError as error:
+            return str(error)
+        self._told += 1
+        return None
+
+    def _failed(self, play: SeededPlay, error: str) -> None:
+        which = f"play {play.id} of {play.label!r} at fidelity {play.fidelity}"
+        if play.attempt <= self._options.retries:
+            log.info("%s failed in attempt %d and is tried again: %s", which, play.attempt, error)
+            self._retried += 1
+            self._waiting.append(replace(play, attempt=play.attempt + 1))
+            return
+        attempts = f" after {play.attempt} attempts" if play.attempt > 1 else ""
+        log.warning("%s failed%s: %s", which, attempts, error)
+        before = set(self._experiment.set_aside)
+        with self._not_conflicting(play):
+            self._experiment.fail(play)
+            self._experiment.note(f"{which} failed{attempts}: {error}")
+        self._failures.append(Failure(play, error))
+        if play.arm in set(self._experiment.set_aside) - before:
+            log.warning("arm %r is set aside after three failures in a row", play.label)
+
+    @contextmanager
+    def _not_conflicting(self, play: SeededPlay) -> Iterator[None]:
+        try:
+            yield
+        except Conflict as error:
+            log.warning("the failure of play %s was not taken: %s", play.id, error)
+
+    def _repair(self, future: "Future[Outcome] | None" = None) -> None:
+        """The executor broke. Where nobody knows by which play, all are made again, each in a process of its own."""
+        flights = list(self._flying.values()) if self._crew.shared else [self._flying[f] for f in (future,) if f]
+        certain = len(flights) == 1 and future is not None
+        if self._crew.shared:
+            self._flying.clear()
+        elif future is not None:
+            del self._flying[future]
+        self._crew = self._crew.repaired()
+        self._nothing = None
+        if certain:
+            self._failed(flights[0].play, "its process died")
+        elif flights:
+            log.warning("the pool broke; %d plays are made again, each in a process of its own", len(flights))
+            self._waiting.extend(flight.play for flight in flights)
+
+    def _drop_overdue(self) -> None:
+        now = time.monotonic()
+        for future, flight in list(self._flying.items()):
+            if now > flight.due and future in self._flying and not future.done():
+                dropped = self._crew.drop(future)
+                if dropped == "lost":
+                    self._lost.add(future)
+                self._nothing = None
+                self._failed(flight.play, too_long(self._options.timeout))
+                del self._flying[future]
+                if dropped == "broken":
+                    self._repair()
+
+    # Leases
+
+    def _renew(self) -> None:
+        if self._lease is None or time.monotonic() < self._renewed + self._lease / RENEWALS:
+            return
+        self._renewed = time.monotonic()
+        plays = self._under_way()
+        for first in range(0, len(plays), MOST_RENEWED):
+            self._renew_some(plays[first : first + MOST_RENEWED])
+
+    def _under_way(self) -> list[SeededPlay]:
+        return [*(flight.play for flight in self._flying.values()), *self._waiting]
+
+    def _renew_some(self, plays: list[SeededPlay]) -> None:
+        try:
+            self._experiment.renew_many(plays, self._options.lease)
+        except Conflict:  # one of them was taken back; a late result of it is still welcome
+            if len(plays) > 1:
+                for play in plays:
+                    self._renew_some([play])
+        except StoreError as error:
+            log.warning("leases could not be renewed: %s", error)
+
+    # The end
+
+    @contextmanager
+    def closed(self) -> Iterator[None]:
+        """Whatever happens inside, results that are there are told, and plays under way are given up."""
+        try:
+            yield
+        except BaseException:
+            self._give_up()
+            raise
+        finally:
+            self._crew.close()
+
+    def _give_up(self) -> None:
+        try:
+            for future in [future for future in self._flying if future.done() and not future.cancelled()]:
+                with suppress(RuntimeError):
+                    self._settle(future)
+            for future in self._flying:
+                future.cancel()
+            self._hand_back(self._under_way())
+        except StoreError as error:
+            log.warning("plays under way are left to their leases: %s", error)
+
+    def _hand_back(self, plays: list[SeededPlay]) -> None:
+        """Fail plays for a reason that is not their arms': those must not be set aside for it."""
+        if not plays:
+            return
+        before = set(self._experiment.set_aside)
+        for play in plays:
+            with suppress(Conflict):
+                self._experiment.fail(play)
+        for arm in set(self._experiment.set_aside) - before:
+            self._experiment.restore_arm(arm)
+        log.warning("%d play%s under way given up", len(plays), "s" * (len(plays) > 1))
+
+    def _count_workers(self) -> None:
+        now = time.monotonic()
+        self._capacity += (now - self._counted) * self._workers
+        self._counted = now
+        self._workers = self._crew.workers
+
+    def ran(self) -> Ran:
+        """What was done."""
+        seconds = time.monotonic() - self._began
+        made = max(self._told + self._retried + len(self._failures), 1)
+        return Ran(
+            told=self._told,
+            failures=tuple(self._failures),
+            retried=self._retried,
+            ended=self._ended,
+            seconds=seconds,
+            busy=min(self._worked / max(self._capacity, 1e-9), 1.0),
+            overhead=max(seconds - self._waited, 0.0) / made,
+        )
+
+    def _look(self) -> Look:
+        known = _known(self._experiment)
+        seconds = time.monotonic() - self._began
+        self._first_look = first = self._first_look or (known.spent, seconds)
+        return replace(
+            known,
+            told=self._told,
+            failed=len(self._failures),
+            busy=min(len(self._flying), self._workers),
+            workers=self._workers,
+            seconds=seconds,
+            left=_left(known, known.spent - first[0], seconds - first[1]),
+            state="paused" if isinstance(self._nothing, ExperimentPaused) else "",
+        )
+
+
+def _left(known: Look, spent: float, seconds: float) -> float | None:
+    """Seconds until the capital is spent, if it goes on like this."""
+    if known.capital is None or spent <= 0:
+        return None
+    return max(known.capital - known.spent, 0.0) * seconds / spent
+
+
+def _known(experiment: Any) -> Look:  # noqa: ANN401 - any kind of experiment
+    """What an experiment of any kind knows of itself."""
+    if hasattr(experiment, "status"):  # at a service: one request, not five
+        record = experiment.status()
+        labels = experiment.arms if record["set_aside"] else ()
+        aside = tuple(labels[arm] for arm in record["set_aside"])
+        results = tuple(record["results"])
+        return Look(record["spent"], record["capital"], record["best_label"], results, 0, 0, aside, 0, 0, 0.0, None)
+    labels = experiment.arms
+    try:
+        best = labels[experiment.best()]
+    except NoResults:
+        best = None
+    results = tuple(experiment.stats.counts.sum(axis=1).tolist())
+    aside = tuple(labels[arm] for arm in experiment.set_aside)
+    return Look(experiment.spent, experiment.capital, best, results, 0, 0, aside, 0, 0, 0.0, None)

@@ -1,0 +1,72 @@
+"""Objectives that tests run on workers: at the top of a module, so that they can be sent to other processes."""
+
+import os
+import time
+from contextlib import suppress
+from pathlib import Path
+
+FINE = 0.5
+
+
+def noisy(play):
+    return play.rng().normal(0.1 * play.arm, 0.1)
+
+
+def coin(play):
+    return float(play.rng().random() < 0.3 + 0.1 * play.arm)
+
+
+def slow(play):
+    time.sleep(0.05)
+    return noisy(play)
+
+
+def long(play):
+    time.sleep(2.5)
+    return noisy(play)
+
+
+def misbehaving(play):
+    """Does what the arm's name says."""
+    if play.label == "raises":
+        raise ZeroDivisionError("x over 0")
+    if play.label == "dies":
+        os._exit(3)
+    if play.label == "exits":
+        raise SystemExit(4)
+    if play.label == "hangs":
+        time.sleep(60)
+    if play.label == "hangs hard":
+        _go_on_for_ever()
+    time.sleep(0.02)
+    return {"nan": float("nan"), "text": "good", "triple": (1, 2, 3), "poor": (FINE, -1)}.get(play.label, FINE)
+
+
+def _go_on_for_ever():
+    end = time.monotonic() + 60
+    while time.monotonic() < end:
+        with suppress(BaseException):
+            time.sleep(60)
+
+
+def second_time(play):
+    """Fails in the first attempt."""
+    if play.attempt == 1:
+        raise RuntimeError("not yet")
+    return noisy(play)
+
+
+def priced(play):
+    return FINE, 0.25 * play.cost
+
+
+class Marking:
+    """Leaves a file for each call, and takes its time."""
+
+    def __init__(self, folder, seconds):
+        self.folder, self.seconds = Path(folder), seconds
+
+    def __call__(self, play):
+        (self.folder / f"{play.id}.{os.getpid()}.{time.time_ns()}").touch()
+        time.sleep(self.seconds)
+        return noisy(play)
