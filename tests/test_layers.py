@@ -62,6 +62,8 @@ LAYERS = [
     "lazy",
     "bayes",
     "simulation",
+    "farm",
+    "chunks",
     "runs",
     "plotting",
     "panels",

@@ -12,7 +12,7 @@ import numpy as np
 
 from mfbandit.stats import Play
 from mfbandit.values import cost as checked_cost
-from mfbandit.values import number, whole
+from mfbandit.values import number
 
 LONGEST_ERROR = 300  # characters of an error that are kept
 PAIR = 2  # a reward and what it cost
@@ -56,18 +56,6 @@ def seeded(play: Play, seed: int = 0) -> SeededPlay:
     place = int(play.id.rpartition("-")[2])
     mixed = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1)
     return SeededPlay(play.id, play.arm, play.fidelity, play.cost, play.label, seed=int(mixed[0]))
-
-
-def checked_seed(seed: object) -> int:
-    """A seed that makes sense, or an error.
-
-    >>> checked_seed(-1)
-    Traceback (most recent call last):
-    ValueError: seed must not be negative, got -1
-    """
-    if whole("seed", seed) < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    return whole("seed", seed)
 
 
 @dataclass(frozen=True, slots=True)

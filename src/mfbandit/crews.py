@@ -7,8 +7,9 @@ death or a hang hits the one play that caused it.
 
 import pickle
 import time
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, Protocol
 
@@ -139,12 +140,22 @@ class Cluster(Plain):
         if self._given is not None:
             return self._given
         if time.monotonic() > self._looked + self.LOOK_EVERY:
-            self._workers, self._looked = sum(self._client.nthreads().values()), time.monotonic()
+            with _gone():
+                self._workers, self._looked = sum(self._client.nthreads().values()), time.monotonic()
         return self._workers
 
     def submit(self, call: Callable[..., Any], *args: object) -> "Future[Any]":
         """Each call is a task of its own, whatever others had the same arguments."""
-        return self._executor.submit(call, *args, pure=False)
+        with _gone():
+            return self._executor.submit(call, *args, pure=False)
+
+
+@contextmanager
+def _gone() -> Iterator[None]:
+    try:
+        yield
+    except Exception as error:  # a client whose cluster is gone raises whatever it stumbles over
+        raise RuntimeError(f"the cluster is gone, or cannot be reached ({type(error).__name__}: {error})") from None
 
 
 class Processes(Plain):

@@ -11,13 +11,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
-from mfbandit.attempts import Objective, Outcome, SeededPlay, attempt, checked_seed, described, seeded, too_long
+from mfbandit.attempts import Objective, Outcome, SeededPlay, attempt, described, seeded, too_long
 from mfbandit.crews import Crew, crew
 from mfbandit.display import Look, Shown, shown
 from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, StoreError
 from mfbandit.experiment import Experiment
 from mfbandit.progress import interrupts_kept
 from mfbandit.values import positive, whole
+from mfbandit.values import seed as checked_seed
 
 if TYPE_CHECKING:
     from mfbandit.client import RemoteExperiment

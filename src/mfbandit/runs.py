@@ -1,22 +1,23 @@
 """Run a policy on a problem many times: by the compiled engine where it can, else play by play in Python."""
 
-import os
-import sys
-import threading
+import math
 import time
-from collections.abc import Callable, Generator, Iterator, Sequence
-from concurrent.futures import ThreadPoolExecutor, as_completed
-from contextlib import closing, contextmanager
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import closing, contextmanager, suppress
 from dataclasses import dataclass, replace
 from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+import mfbandit
 from mfbandit.accounts import Account, pseudo_rewards
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.capital import limit
+from mfbandit.chunks import Chunk, Chunks, missing
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
+from mfbandit.farm import chosen_backend, spread
 from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
 from mfbandit.policies.level import fits, too_far_apart
 from mfbandit.policies.protocol import Remembers
@@ -24,9 +25,11 @@ from mfbandit.problem import Problem, ran_dry
 from mfbandit.progress import Tick, bar
 from mfbandit.simulation import Simulation
 from mfbandit.stats import Stats
+from mfbandit.values import seed as checked_seed
 from mfbandit.values import whole
 
 STRETCH_SECONDS = 0.1  # the engine runs about this long between two looks at it ...
+CHUNK_SECONDS, PILOT_SECONDS = 0.5, 0.1  # a chunk should take so long, and finding out what fits so long
 SHORTEST, LONGEST = 100, 50_000  # ... and so many plays; a sudden change from fast plays to slow ones is possible
 
 
@@ -51,6 +54,7 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     account: Account = "paper",
     keep_plays: bool = False,
     workers: int | None = None,
+    results: str | Path | None = None,
     progress: bool | Tick | None = None,
 ) -> Simulation:
     """Let a policy spend a capital on a problem, ``runs`` times, and record its regret on the way.
@@ -71,7 +75,11 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
         account: what a play earns, see :func:`~mfbandit.pseudo_rewards`.
         keep_plays: keep the final plays of each run, (runs, M, K), and not only their mean.
         workers: threads, which run without Python's lock; all cores by default. Where joblib has been told to use
-            another backend (``joblib.parallel_config``), that many of its workers, or its own ``n_jobs``.
+            another backend (``joblib.parallel_config``), that many of its workers, or its own ``n_jobs``; of a Dask
+            cluster, all. They get chunks of runs that take some half a second.
+        results: a folder in which finished chunks are kept. The same call again, after a crash at any moment or with
+            more ``runs``, takes them from there, and the result is the same to the last bit. A policy of your own
+            counts with the source of its class, but not of what that calls elsewhere.
         progress: show a progress bar; by default on a terminal. Or a function, called now and then with the share of
             the whole simulation done since its last call.
 
@@ -97,14 +105,16 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     capitals = _grid(grid, checked_capital(capital, policy, problem.fidelities, start))
     job = partial(one_run, problem, policy, capitals, account)
     gather = _Gather(problem, len(capitals), runs, keep_plays)
-    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(_seed(seed))
-    with (
-        _ticking(type(policy).__name__, runs, progress) as tick,
+    root = seed if isinstance(seed, np.random.SeedSequence) else np.random.SeedSequence(checked_seed(seed))
+    kept = None if results is None else Chunks(results, _about(problem, policy, capitals, account, root, keep_plays))
+    with _ticking(type(policy).__name__, runs, progress) as tick:
+        pieces = _still_to_do(job, root, runs, kept, gather, tick)
         # Closed at once also on Ctrl-C, when the exception may keep it alive: then its threads stop.
-        closing(_all_runs(job, _children(root, runs), workers, tick)) as results,
-    ):
-        for i, run in results:
-            gather.add(i, run)
+        with closing(spread(partial(_chunk, job, root, keep_plays), pieces, workers, tick)) as chunks:
+            for _, chunk in chunks:
+                if kept is not None:
+                    kept.save(chunk)
+                gather.add(chunk)
     return gather.result(policy, account, root, capitals)
 
 
@@ -258,10 +268,24 @@ def _spent(costs: FloatArray, tally: IntArray) -> float:
     return spent
 
 
-def _seed(seed: int) -> int:
-    if whole("seed", seed) < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
-    return seed
+def _about(
+    problem: Problem,
+    policy: Policy,
+    capitals: FloatArray,
+    account: Account,
+    root: np.random.SeedSequence,
+    keep_plays: bool,
+) -> dict[str, Any]:
+    """Everything that the numbers of a chunk depend on."""
+    return {
+        "mfbandit": mfbandit.__version__,
+        "problem": problem,
+        "policy": policy,
+        "capitals": capitals,
+        "account": account,
+        "seed": [str(root.entropy), list(root.spawn_key), root.pool_size],
+        "plays of each run": keep_plays,
+    }
 
 
 def _grid(grid: int | Sequence[float], capital: float) -> FloatArray:
@@ -277,12 +301,70 @@ def _grid(grid: int | Sequence[float], capital: float) -> FloatArray:
     return points if points[-1] == capital else np.append(points, capital)
 
 
-def _children(root: np.random.SeedSequence, runs: int) -> list[np.random.SeedSequence]:
-    # As root.spawn would make them, without changing root: the same call again gives the same runs.
-    return [
-        np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i), pool_size=root.pool_size)
-        for i in range(runs)
-    ]
+# Many runs
+
+
+def _still_to_do(
+    job: Callable[..., Run],
+    root: np.random.SeedSequence,
+    runs: int,
+    kept: Chunks | None,
+    gather: "_Gather",
+    tick: Tick,
+) -> list[tuple[int, int]]:
+    """Gather the chunks that were kept, and cut the other runs into pieces."""
+    done = []
+    for chunk in kept.load(runs) if kept is not None else ():
+        gather.add(chunk)
+        tick(chunk.last - chunk.first)
+        done.append((chunk.first, chunk.last))
+    if sum(last - first for first, last in done) == runs:
+        return []
+    alone = kept is None and chosen_backend() is None  # threads of our own need no larger pieces than a run
+    return missing(done, runs, 1 if alone else _runs_in_a_chunk(job, root, runs))
+
+
+def _chunk(
+    job: Callable[..., Run], root: np.random.SeedSequence, keep_plays: bool, first: int, last: int, tick: Tick
+) -> Chunk:
+    """Runs ``first`` up to but not including ``last``."""
+    runs = [job(_child(root, i), tick) for i in range(first, last)]
+    plays = np.stack([run.plays for run in runs])
+    return Chunk(
+        first,
+        np.stack([run.regret for run in runs]),
+        np.array([run.steps for run in runs], dtype=np.int64),
+        np.array([run.spent for run in runs]),
+        plays if keep_plays else plays.sum(axis=0),
+    )
+
+
+def _child(root: np.random.SeedSequence, i: int) -> np.random.SeedSequence:
+    # As root.spawn would make it, without changing root: the same call again gives the same runs.
+    return np.random.SeedSequence(root.entropy, spawn_key=(*root.spawn_key, i), pool_size=root.pool_size)
+
+
+def _runs_in_a_chunk(job: Callable[..., Run], root: np.random.SeedSequence, runs: int) -> int:
+    """So many that a chunk takes about CHUNK_SECONDS, found by trying for a moment."""
+
+    def stop(_: float) -> None:
+        if time.perf_counter() >= end:
+            raise _Enough
+
+    end, done = 0.0, 0
+    with suppress(_Enough):
+        job(_child(root, 0), stop)  # compiles, if it must, which is not to be measured
+    began = time.perf_counter()
+    end = began + PILOT_SECONDS
+    with suppress(_Enough):
+        while done < runs:
+            job(_child(root, done), stop)
+            done += 1
+    return max(1, math.ceil(CHUNK_SECONDS * done / (time.perf_counter() - began)))
+
+
+class _Enough(Exception):
+    """The trial has shown enough."""
 
 
 class _Gather:
@@ -295,11 +377,14 @@ class _Gather:
         self._plays = np.zeros(problem.means.shape, dtype=np.int64)
         self._run_plays = np.zeros((runs, *problem.means.shape), dtype=np.int64) if keep_plays else None
 
-    def add(self, i: int, run: Run) -> None:
-        self._regret[i], self._steps[i], self._spent[i] = run.regret, run.steps, run.spent
-        self._plays += run.plays
-        if self._run_plays is not None:
-            self._run_plays[i] = run.plays
+    def add(self, chunk: Chunk) -> None:
+        at = slice(chunk.first, chunk.last)
+        self._regret[at], self._steps[at], self._spent[at] = chunk.regret, chunk.steps, chunk.spent
+        if self._run_plays is None:
+            self._plays += chunk.plays
+        else:
+            self._run_plays[at] = chunk.plays
+            self._plays += chunk.plays.sum(axis=0)
 
     def result(
         self, policy: Policy, account: Account, root: np.random.SeedSequence, capitals: FloatArray
@@ -319,66 +404,6 @@ class _Gather:
             spent=self._spent,
             run_plays=self._run_plays,
         )
-
-
-# Who runs them
-
-
-def _all_runs(
-    job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], workers: int | None, tick: Tick
-) -> Generator[tuple[int, Run], None, None]:
-    backend = _joblib_backend()
-    if backend is not None:
-        return _by_joblib(backend, job, seeds, workers, tick)
-    threads = min(workers or _cores(), len(seeds))
-    if threads == 1:
-        return ((i, job(seed, tick)) for i, seed in enumerate(seeds))
-    return _by_threads(job, seeds, threads, tick)
-
-
-def _cores() -> int:
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-
-
-def _by_threads(
-    job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], threads: int, tick: Tick
-) -> Generator[tuple[int, Run], None, None]:
-    stop = threading.Event()
-
-    def tick_or_stop(share: float) -> None:
-        if stop.is_set():
-            raise InterruptedError("stopped because another run failed or was interrupted")
-        tick(share)
-
-    with ThreadPoolExecutor(threads) as pool:
-        futures = {pool.submit(job, seed, tick_or_stop): i for i, seed in enumerate(seeds)}
-        try:
-            for future in as_completed(futures):
-                yield futures.pop(future), future.result()
-        finally:  # also on Ctrl-C and when a run fails: the others end at their next tick
-            stop.set()
-            pool.shutdown(wait=False, cancel_futures=True)
-
-
-def _joblib_backend() -> object | None:
-    """The backend that the user told joblib to use; None if there was none, or threads, which we have ourselves."""
-    if "joblib" not in sys.modules:
-        return None
-    from joblib.parallel import ThreadingBackend, get_active_backend  # noqa: PLC0415
-
-    backend, _ = get_active_backend(prefer="threads")
-    return None if isinstance(backend, ThreadingBackend) else backend
-
-
-def _by_joblib(
-    backend: object, job: Callable[..., Run], seeds: Sequence[np.random.SeedSequence], workers: int | None, tick: Tick
-) -> Generator[tuple[int, Run], None, None]:
-    from joblib import Parallel, delayed  # noqa: PLC0415
-
-    as_they_come = "generator" if getattr(backend, "supports_return_generator", False) else "list"
-    for i, run in enumerate(Parallel(n_jobs=workers, return_as=as_they_come)(delayed(job)(seed) for seed in seeds)):
-        tick(1.0)
-        yield i, run
 
 
 @contextmanager

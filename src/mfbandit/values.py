@@ -65,6 +65,18 @@ def whole(what: str, value: object) -> int:
     return operator.index(value)
 
 
+def seed(value: object) -> int:
+    """A whole number, not negative.
+
+    >>> seed(-1)
+    Traceback (most recent call last):
+    ValueError: seed must not be negative, got -1
+    """
+    if whole("seed", value) < 0:
+        raise ValueError(f"seed must not be negative, got {value}")
+    return whole("seed", value)
+
+
 def flag(what: str, value: object) -> bool:
     """True or False.
 

@@ -1,0 +1,101 @@
+"""A real Dask cluster on this machine, whose workers are killed in the middle."""
+
+import os
+import signal
+import threading
+import time
+from contextlib import contextmanager
+
+import dask
+import numpy as np
+import pytest
+from distributed import Client, LocalCluster
+from joblib import parallel_config
+
+from mfbandit import MFUCB, Experiment, Fidelities, SubGaussian, paper_problem, run, seeded, simulate
+from mfbandit.events import Asked, Told
+from tests import objectives
+
+FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
+
+
+@contextmanager
+def cluster(workers, **config):
+    quick = {"distributed.comm.timeouts.connect": "10s", "distributed.worker.daemon": True}
+    with (
+        dask.config.set(quick | config),
+        LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+        ) as local,
+        Client(local) as client,
+    ):
+        yield local, client
+
+
+def kill_one(local, after):
+    """A thread that kills a worker without warning after so many seconds; ``join`` gives its process id."""
+    killed = []
+
+    def work():
+        time.sleep(after)
+        killed.append(next(iter(local.workers.values())).pid)
+        os.kill(killed[0], signal.SIGKILL)
+
+    thread = threading.Thread(target=work)
+    thread.start()
+
+    def join():
+        thread.join()
+        return killed[0]
+
+    return join
+
+
+def test_a_worker_killed_while_plays_are_under_way(tmp_path):
+    exp = Experiment(MFUCB(), arms=10, fidelities=FID, capital=120.0)
+    with cluster(3) as (local, client):
+        killed = kill_one(local, 1.0)
+        ran = run(exp, objectives.Marking(tmp_path, 0.1), client.get_executor(), seed=5, progress=False)
+        pid = killed()
+    asked = [event for event in exp.log if isinstance(event, Asked)]
+    told = [event for event in exp.log if isinstance(event, Told)]
+    assert sorted(event.play for event in told) == [event.play for event in asked]  # each once
+    assert ran.told == len(told) == 120
+    assert ran.failures == ()
+    for event in told:  # the same rewards as without a kill
+        play = exp._play(event.play)
+        assert event.reward == objectives.noisy(seeded(play, 5))
+    calls = [name.split(".") for name in os.listdir(tmp_path)]
+    assert any(int(worker) == pid for _, worker, _ in calls)  # it had worked
+    assert len(calls) > 120  # and what it had not finished was made again
+
+
+def test_an_objective_that_kills_its_worker(caplog):
+    exp = Experiment(MFUCB(), arms=["dies", "fine", "good"], fidelities=FID, capital=30.0)
+    with cluster(3, **{"distributed.scheduler.allowed-failures": 2}) as (_, client):
+        ran = run(exp, objectives.misbehaving, client.get_executor(), progress=False)
+    assert exp.set_aside == (0,)
+    assert exp.spent == 30
+    assert {failure.play.label for failure in ran.failures} == {"dies"}
+    assert "KilledWorker" in caplog.text
+
+
+def test_a_cluster_that_is_gone():
+    exp = Experiment(MFUCB(), arms=3, fidelities=FID)
+    with cluster(1) as (local, client):
+        threading.Timer(0.7, local.close).start()
+        with pytest.raises(RuntimeError, match="cluster is gone"):
+            run(exp, objectives.slow, client.get_executor(), progress=False)
+    assert exp.pending == ()
+
+
+def test_a_worker_killed_while_runs_are_simulated():
+    problem = paper_problem(1)
+    local_result = simulate(problem, MFUCB(), capital=4e6, runs=12, seed=2, grid=5, keep_plays=True)
+    with cluster(2) as (local, client), parallel_config("dask", client=client):
+        killed = kill_one(local, 0.5)
+        sim = simulate(problem, MFUCB(), capital=4e6, runs=12, seed=2, grid=5, keep_plays=True)
+        killed()
+    np.testing.assert_array_equal(sim.regret, local_result.regret)
+    np.testing.assert_array_equal(sim.run_plays, local_result.run_plays)
+    np.testing.assert_array_equal(sim.spent, local_result.spent)
