@@ -65,6 +65,8 @@ LAYERS = [
     "farm",
     "chunks",
     "runs",
+    "study",
+    "engines",
     "plotting",
     "panels",
     "report",
@@ -73,6 +75,8 @@ LAYERS = [
     "config",
     "console",
     "cli_live",
+    "cli_simulate",
+    "cli_work",
     "cli",
     "__main__",
 ]

@@ -42,6 +42,7 @@ if TYPE_CHECKING:
     from mfbandit.simulation import Comparison, Simulation, Summary, compare
     from mfbandit.stats import Play, Stats
     from mfbandit.store import Store
+    from mfbandit.study import Study, study
 
 __version__ = "0.1.0.dev0"
 
@@ -80,6 +81,7 @@ __all__ = [
     "StoreError",
     "StoreHeld",
     "StoreUnavailable",
+    "Study",
     "SubGaussian",
     "Summary",
     "UnknownExperiment",
@@ -101,6 +103,7 @@ __all__ = [
     "run",
     "seeded",
     "simulate",
+    "study",
     "theory",
 ]
 
@@ -143,6 +146,7 @@ _MODULES = {
     "simulation": ("Comparison", "Simulation", "Summary", "compare"),
     "stats": ("Play", "Stats"),
     "store": ("Store",),
+    "study": ("Study", "study"),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

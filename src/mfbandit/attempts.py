@@ -89,7 +89,9 @@ def attempt(objective: Objective, play: SeededPlay, timeout: float | None = None
             reward, cost = _checked(objective(play))
     except _TimeIsUp:
         return Outcome(None, None, too_long(timeout), time.perf_counter() - began)
-    except BaseException as error:
+    except KeyboardInterrupt:  # not the play's failure
+        raise
+    except BaseException as error:  # also sys.exit: a worker goes on after any play
         return Outcome(None, None, described(error), time.perf_counter() - began)
     return Outcome(reward, cost, None, time.perf_counter() - began)
 

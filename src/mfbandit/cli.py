@@ -1,19 +1,15 @@
 """The command line. Nothing heavy is loaded before a command needs it."""
 
 import json
-import math
-import os
 import sys
-from pathlib import Path
-from typing import TYPE_CHECKING, Annotated, Any, Optional
+from typing import Annotated, Any, Optional
 
 import typer
 
 from mfbandit import cli_live
+from mfbandit.cli_simulate import File, Json, Workers, simulate
+from mfbandit.cli_work import work
 from mfbandit.console import guarded
-
-if TYPE_CHECKING:
-    from mfbandit.simulation import Simulation
 
 app = typer.Typer(
     name="mfbandit",
@@ -25,10 +21,6 @@ app = typer.Typer(
 )
 
 PANEL_NAMES = "partition, means, problem-1 to problem-4, table-1, misleading, learning-curves or beyond"
-
-File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Workers = Annotated[Optional[int], typer.Option(help="Threads; all cores by default. Results do not depend on it.")]  # noqa: UP045 - Typer reads it
 
 
 @app.command(epilog="Example: mfbandit reproduce --out results --quick")
@@ -60,111 +52,6 @@ def reproduce(
         typer.echo((page.parent / "manifest.json").read_text())
     else:
         typer.echo(f"Open {page}")
-
-
-@app.command(epilog="Example: mfbandit simulate problem.toml --plot regret.png")
-@guarded
-def simulate(
-    file: File,
-    plot: Annotated[Optional[Path], typer.Option(help="Draw regret against capital: .png, .svg or .pdf.")] = None,  # noqa: UP045
-    runs: Annotated[Optional[int], typer.Option(help="Runs of each policy, instead of the file's.")] = None,  # noqa: UP045
-    workers: Workers = None,
-    as_json: Json = False,
-) -> None:
-    """Compare policies on a problem, each with the last one.
-
-    The table [simulate] has capital, and runs (20), seed (0), grid (100) and account ("paper") if you like.
-    """
-    from mfbandit.config import NUMBER, NUMBERS, TEXT, WHOLE, Config, Kind, at  # noqa: PLC0415
-    from mfbandit.runs import simulate as job  # noqa: PLC0415
-    from mfbandit.tables import strict_json  # noqa: PLC0415
-
-    config = Config(file)
-    table = config.table("simulate")
-    grid = Kind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
-    options = {"capital": table.need("capital", NUMBER), "runs": 20} | table.chosen(
-        {"runs": WHOLE, "seed": WHOLE, "grid": grid, "account": TEXT}
-    )
-    table.close()
-    if runs is not None:
-        options["runs"] = _at_least_one("--runs", runs)
-    _at_least_one("--workers", workers)
-    problem, policies = config.problem(), config.policies()
-    if plot is not None:
-        _check_picture(plot)
-    with at(table.where):
-        sims = [job(problem, policy, workers=workers, **options) for policy in policies]
-    if plot is not None:
-        _draw(sims, plot)
-    typer.echo(strict_json(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims))
-
-
-def _at_least_one(option: str, value: int | None) -> int | None:
-    if value is not None and value < 1:
-        raise ValueError(f"{option} must be at least 1, got {value}")
-    return value
-
-
-def _check_picture(path: Path) -> None:
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"--plot must be a file that can be written, got {path}")
-
-
-def _draw(sims: "list[Simulation]", path: Path) -> None:
-    from matplotlib.figure import Figure  # noqa: PLC0415
-
-    from mfbandit import plotting  # noqa: PLC0415
-
-    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
-    plotting.plot_regret(sims, ax=figure.subplots())
-    part = path.with_name(f".{path.name}.part")
-    try:
-        figure.savefig(part, dpi=150, format=path.suffix[1:].lower())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-
-
-def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
-    rows: list[dict[str, Any]] = []
-    for sim in sims:
-        summary = sim.summary() if len(sim.regret) > 1 else None
-        rows.append(
-            {
-                "policy": sim.policy,
-                "runs": len(sim.regret),
-                "capital": sim.capital.tolist(),
-                "regret": sim.regret.mean(axis=0).tolist(),
-                "low": summary.low.tolist() if summary else None,
-                "high": summary.high.tolist() if summary else None,
-                "plays": sim.plays.sum(axis=1).tolist(),
-                "steps": float(sim.steps.mean()),
-            }
-        )
-    return rows
-
-
-def _simulated_text(problem: Any, sims: "list[Simulation]") -> str:  # noqa: ANN401 - a Problem
-    from mfbandit.simulation import compare  # noqa: PLC0415
-    from mfbandit.tables import columns, readable  # noqa: PLC0415
-
-    runs = len(sims[0].regret)
-    rows = [("policy", "regret", "95 % interval", f"ratio to {sims[-1].policy}", "plays at each fidelity")]
-    for sim in sims:
-        interval, ratio = "-", "-"
-        if runs > 1:
-            summary, against = sim.summary(), compare(sim, sims[-1])
-            interval = f"{readable(summary.low[-1])} to {readable(summary.high[-1])}"
-            if sim is not sims[-1] and math.isfinite(against.ratio[-1]):
-                ratio = f"{against.ratio[-1]:.3f} ({against.ratio_low[-1]:.3f} to {against.ratio_high[-1]:.3f})"
-        plays = " / ".join(f"{n:,.0f}" for n in sim.plays.sum(axis=1))
-        rows.append((sim.policy, readable(sim.regret[:, -1].mean()), interval, ratio, plays))
-    costs = ", ".join(f"{cost:g}" for cost in problem.fidelities.costs)
-    arms = f"{problem.arms:,} arm{'s' * (problem.arms > 1)}"
-    title = f"{arms}, costs {costs}; capital {sims[0].capital[-1]:,.10g}, {runs:,} run{'s' * (runs > 1)}"
-    return "\n".join([title, *columns(rows)])
 
 
 @app.command(epilog="Example: mfbandit theory problem.toml")
@@ -293,8 +180,10 @@ def version(as_json: Json = False) -> None:
     typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 
+app.command(epilog="Example: mfbandit simulate problem.toml --plot regret.png")(simulate)
 app.add_typer(cli_live.experiments, name="experiment")
 app.add_typer(cli_live.tokens, name="token")
 app.command(epilog="Example: mfbandit serve ads.db --port 8000")(cli_live.serve)
+app.command(epilog="Example: mfbandit work http://127.0.0.1:8000 ads lab:dig")(work)
 app.command(epilog="Example: mfbandit demo --speed 100")(cli_live.demo)
 app.command(epilog="Example: mfbandit doctor ads.db")(cli_live.doctor)

@@ -47,7 +47,9 @@ Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
 
 
 @contextmanager
-def opened(place: str, token: str | None, *, writing: bool, new: bool = False) -> "Iterator[AnyStore]":
+def opened(
+    place: str, token: str | None, *, writing: bool, new: bool = False, patience: float = 10.0
+) -> "Iterator[AnyStore]":
     """The store at a place, closed at the end.
 
     Args:
@@ -55,12 +57,13 @@ def opened(place: str, token: str | None, *, writing: bool, new: bool = False) -
         token: for a service.
         writing: whether anything is to be changed.
         new: whether the file may be made.
+        patience: seconds to wait for a service that does not answer.
     """
     from mfbandit.client import connect  # noqa: PLC0415
     from mfbandit.store import Store  # noqa: PLC0415
 
     if place.startswith(("http://", "https://")):
-        with connect(place, token, patience=10.0) as remote:
+        with connect(place, token, patience=patience) as remote:
             yield remote
         return
     if not new and "://" not in place and not Path(place).exists():

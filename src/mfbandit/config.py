@@ -21,6 +21,10 @@
     [simulate]
     capital = 1e6
 
+    [grid]                    # for `mfbandit simulate --grid`, with runs, seed and account from [simulate]
+    looks = [1, 10, 40]       # capitals in full looks at every arm; or capitals = [...]
+    problems = [{paper = 1}, {learning_curve = "cmc"}]    # [problem] if left out
+
     [experiment]              # for `mfbandit experiment create`, instead of [problem]
     arms = ["ad-a", "ad-b"]   # or how many
     capital = 1e5             # unlimited if left out
@@ -48,7 +52,7 @@ LARGEST = 1e150  # numbers beyond could not be squared
 MOST_ARMS = 10_000_000
 QUOTES = "'\""
 SHOWN = 80  # characters of a wrong value
-TABLES = ("problem", "fidelities", "policies", "simulate", "theory", "plan", "experiment")
+TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment")
 
 
 @dataclass(frozen=True)
@@ -76,6 +80,7 @@ TEXTS = Kind("a list of texts", _list_of(TEXT.fits))
 ROWS = Kind("a list of rows of numbers", _list_of(NUMBERS.fits))
 NUMBER_OR_NUMBERS = Kind("a number or a list of numbers", lambda value: NUMBER.fits(value) or NUMBERS.fits(value))
 NUMBERS_OR_ROWS = Kind("a list of numbers or of rows of numbers", lambda value: NUMBERS.fits(value) or ROWS.fits(value))
+TABLE_LIST = Kind("a list of tables, [{...}, ...]", _list_of(lambda value: isinstance(value, dict)))
 TEXTS_OR_WHOLE = Kind("a list of texts or a whole number", lambda value: TEXTS.fits(value) or WHOLE.fits(value))
 TEXT_OR_WHOLE = Kind("text in quotes or a whole number", lambda value: TEXT.fits(value) or WHOLE.fits(value))
 
@@ -193,6 +198,34 @@ class Config:
             raise ValueError(f"{self._path}: policies must be tables, [[policies]], got {_shown(given)}")
         tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
         return [self._policy(table) for table in tables] or [MFUCB(), UCB()]
+
+    def grid(self) -> dict[str, Any]:
+        """[grid]: problems by name, and capitals or looks, as :func:`mfbandit.study` takes them."""
+        if not self.has("grid"):
+            raise ValueError(f"{self._path}: the table [grid] is missing; it needs the key capitals or looks")
+        table = self.table("grid")
+        given = table.get("problems", TABLE_LIST)
+        options = table.chosen({"capitals": NUMBERS, "looks": NUMBERS})
+        table.close()
+        if len(options) != 1:
+            raise ValueError(f"{table.where} must have one of the keys capitals and looks, got {_shown(options)}")
+        ((key, values),) = options.items()
+        if not values or min(values) <= 0 or len(set(values)) < len(values):
+            raise ValueError(f"{table.where} {key} must be different numbers above 0, got {_shown(values)}")
+        return {"problems": self._problems(given) if given else {"problem": self.problem()}, **options}
+
+    def _problems(self, given: list[dict[str, Any]]) -> dict[str, Problem]:
+        problems: dict[str, Problem] = {}
+        for i, values in enumerate(given, start=1):
+            table = Table(f"{self._path}: [grid] problem number {i}", values)
+            ready = [key for key in _READY if key in table]
+            if len(ready) != 1:
+                raise ValueError(f"{table.where} must have one of the keys {', '.join(_READY)}, got {_shown(values)}")
+            name = ", ".join(f"{key} {value}" for key, value in values.items()).replace("_", " ")
+            if name in problems:
+                raise ValueError(f"{table.where} must be different from those before it, got {_shown(values)}")
+            problems[name] = self._ready(table, ready[0], _READY[ready[0]])
+        return problems
 
     def experiment(self) -> dict[str, Any]:
         """[experiment]: what :meth:`mfbandit.Store.create` takes, besides the name.

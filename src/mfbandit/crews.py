@@ -125,6 +125,22 @@ class Plain:
         """Nothing was started here."""
 
 
+class Inline(Executor):
+    """An executor that makes each call at once, in the thread that submits it: in the main thread it can be stopped.
+
+    >>> Inline().submit(max, 2, 3).result()
+    3
+    """
+
+    _max_workers = 1
+
+    def submit(self, call: Callable[..., Any], /, *args: Any, **more: Any) -> "Future[Any]":  # noqa: ANN401
+        """Make the call."""
+        future: Future[Any] = Future()
+        future.set_result(call(*args, **more))
+        return future
+
+
 class Cluster(Plain):
     """A Dask cluster, which may grow and shrink."""
 

@@ -3,6 +3,7 @@
 import logging
 import math
 import queue
+import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -135,7 +136,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     if not callable(objective):
         raise ValueError(f"objective must be a function of a play, got {objective!r}")
     job = _Job(experiment, objective, crew(executor, workers, objective), options)
-    with shown(progress) as screen, interrupts_kept() as check, job.closed():
+    with shown(progress) as screen, interrupts_kept() as check, job.closed(), job.renewing():
         job.go(screen, check)
     return job.ran()
 
@@ -165,21 +166,13 @@ class Options:
     stay: bool
 
 
-@dataclass(frozen=True)
-class _Flight:
-    """An attempt under way, and until when (in the time of ``time.monotonic``) it may take."""
-
-    play: SeededPlay
-    due: float
-
-
 class _Job:
     """The state of a run: plays under way, by their futures, and what has been counted."""
 
     def __init__(self, experiment: AnyExperiment, objective: Objective, workers: Crew, options: Options) -> None:
         self._experiment: Any = experiment  # verbs differ a little between kinds of experiments
         self._objective, self._crew, self._options = objective, workers, options
-        self._flying: dict[Future[Outcome], _Flight] = {}
+        self._flying: dict[Future[Outcome], SeededPlay] = {}
         self._lost: set[Future[Outcome]] = set()  # calls that were given up and still occupy a worker
         self._landed: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
         self._waiting: deque[SeededPlay] = deque()  # for a worker
@@ -187,8 +180,7 @@ class _Job:
         self._asked = self._told = self._retried = 0
         self._nothing: Exception | None = None  # why no play could be asked for
         self._began, self._waited, self._worked = time.monotonic(), 0.0, 0.0
-        self._lease = options.lease or getattr(experiment, "lease", None)
-        self._renewed = self._began
+        self._dues: dict[str, float] = {}  # until when plays may take, in the time of ``time.monotonic``
         self._capacity = 0.0  # seconds times workers
         self._workers, self._counted = self._crew.workers, self._began
         self._first_look: tuple[float, float] | None = None
@@ -206,7 +198,6 @@ class _Job:
                 break
             self._wait(screen)
             self._drop_overdue()
-            self._renew()
             if screen is not None and time.monotonic() >= screen.due:
                 screen.show(self._look())
         if screen is not None and time.monotonic() >= self._began + 2:
@@ -238,14 +229,15 @@ class _Job:
 
     def _launch(self, play: SeededPlay) -> None:
         limit, slack = self._options.timeout, self._crew.slack
+        # A play that was handed out ahead waits for the one before it.
+        rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
+        self._dues[play.id] = math.inf if limit is None else time.monotonic() + rounds * limit + slack
         try:
             future = self._crew.submit(attempt, self._objective, play, limit)
         except BrokenExecutor:
             self._repair()
             return
-        # A play that was handed out ahead waits for the one before it.
-        rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
-        self._flying[future] = _Flight(play, math.inf if limit is None else time.monotonic() + rounds * limit + slack)
+        self._flying[future] = play
         self._waiting.remove(play)
         future.add_done_callback(self._landed.put)
 
@@ -284,10 +276,8 @@ class _Job:
         """Wait for a result, but not longer than until something else is due, and settle all that are there."""
         began = time.monotonic()
         idle = not self._flying
-        until = [began + PAUSE] if idle else [flight.due for flight in self._flying.values()]
+        until = [began + PAUSE, *(self._dues[play.id] for play in self._flying.values())]
         until += [screen.due] if screen is not None else []
-        until += [self._renewed + self._lease / RENEWALS] if self._lease is not None else []
-        until += [began + PAUSE]  # the number of workers may change
         try:
             first = self._landed.get(timeout=max(min(until) - began, 0.0) + 1e-3)
         except queue.Empty:
@@ -306,8 +296,8 @@ class _Job:
     def _settle(self, future: "Future[Outcome]") -> None:
         """Tell what came of an attempt. It stays under way until that is done: an interrupt loses no result."""
         self._lost.discard(future)
-        flight = self._flying.get(future)
-        if flight is None:
+        play = self._flying.get(future)
+        if play is None:
             return
         try:
             outcome = future.result()
@@ -320,10 +310,11 @@ class _Job:
             outcome = Outcome(None, None, described(error), 0.0)
         self._worked += outcome.seconds
         self._nothing = None
-        wrong = outcome.error if outcome.reward is None else self._tell(flight.play, outcome)
+        wrong = outcome.error if outcome.reward is None else self._tell(play, outcome)
         if wrong is not None:
-            self._failed(flight.play, wrong)
+            self._failed(play, wrong)
         self._flying.pop(future, None)
+        self._dues.pop(play.id, None)
 
     def _tell(self, play: SeededPlay, outcome: Outcome) -> str | None:
         """Tell a result; what the experiment had against it, if anything."""
@@ -363,8 +354,8 @@ class _Job:
 
     def _repair(self, future: "Future[Outcome] | None" = None) -> None:
         """The executor broke. Where nobody knows by which play, all are made again, each in a process of its own."""
-        flights = list(self._flying.values()) if self._crew.shared else [self._flying[f] for f in (future,) if f]
-        certain = len(flights) == 1 and future is not None
+        plays = list(self._flying.values()) if self._crew.shared else [self._flying[f] for f in (future,) if f]
+        certain = len(plays) == 1 and future is not None
         if self._crew.shared:
             self._flying.clear()
         elif future is not None:
@@ -372,36 +363,51 @@ class _Job:
         self._crew = self._crew.repaired()
         self._nothing = None
         if certain:
-            self._failed(flights[0].play, "its process died")
-        elif flights:
-            log.warning("the pool broke; %d plays are made again, each in a process of its own", len(flights))
-            self._waiting.extend(flight.play for flight in flights)
+            self._failed(plays[0], "its process died")
+        elif plays:
+            log.warning("the pool broke; plays are made again, each in a process of its own: %d", len(plays))
+            self._waiting.extend(plays)
 
     def _drop_overdue(self) -> None:
         now = time.monotonic()
-        for future, flight in list(self._flying.items()):
-            if now > flight.due and future in self._flying and not future.done():
+        for future, play in list(self._flying.items()):
+            if now > self._dues[play.id] and future in self._flying and not future.done():
                 dropped = self._crew.drop(future)
                 if dropped == "lost":
                     self._lost.add(future)
                 self._nothing = None
-                self._failed(flight.play, too_long(self._options.timeout))
+                self._failed(play, too_long(self._options.timeout))
                 del self._flying[future]
                 if dropped == "broken":
                     self._repair()
 
     # Leases
 
-    def _renew(self) -> None:
-        if self._lease is None or time.monotonic() < self._renewed + self._lease / RENEWALS:
+    @contextmanager
+    def renewing(self) -> Iterator[None]:
+        """Inside, leases are renewed by a thread, whatever the job is doing."""
+        lease = self._options.lease or getattr(self._experiment, "lease", None)
+        if lease is None:
+            yield
             return
-        self._renewed = time.monotonic()
-        plays = self._under_way()
-        for first in range(0, len(plays), MOST_RENEWED):
-            self._renew_some(plays[first : first + MOST_RENEWED])
+        stop = threading.Event()
+        thread = threading.Thread(target=self._renew, args=(lease / RENEWALS, stop), name="leases", daemon=True)
+        thread.start()
+        try:
+            yield
+        finally:
+            stop.set()
+            thread.join()
+
+    def _renew(self, every: float, stop: threading.Event) -> None:
+        while not stop.wait(every):
+            now = time.monotonic()  # a play that takes longer than it may is not held on to
+            plays = [play for play in self._under_way() if self._dues.get(play.id, now) >= now]
+            for first in range(0, len(plays), MOST_RENEWED):
+                self._renew_some(plays[first : first + MOST_RENEWED])
 
     def _under_way(self) -> list[SeededPlay]:
-        return [*(flight.play for flight in self._flying.values()), *self._waiting]
+        return [*list(self._flying.values()), *list(self._waiting)]
 
     def _renew_some(self, plays: list[SeededPlay]) -> None:
         try:
