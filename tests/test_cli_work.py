@@ -16,7 +16,6 @@ from tests import objectives
 from tests.services import served
 from tests.test_cli import call, refused
 
-ROOT = Path(__file__).parent.parent
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
 LAB = """
 import os, time
@@ -141,8 +140,10 @@ def test_wrong_input(tmp_path, monkeypatch):
         store.create("e", UCB(), arms=3, fidelities=FID)
     refused(call("work", "a.db", "e", "lab"), "MODULE:OBJECTIVE must name a function of a module, such as lab:dig")
     refused(
-        call("work", "a.db", "e", "nolab:dig"), "must name a module that can be imported, got 'nolab:dig' (No module"
+        call("work", "a.db", "e", "nolab:dig"), "a module that can be imported, got 'nolab:dig' (ModuleNotFoundError"
     )
+    Path("broken.py").write_text("def dig(:")
+    refused(call("work", "a.db", "e", "broken:dig"), "a module that can be imported, got 'broken:dig' (SyntaxError")
     refused(call("work", "a.db", "e", "math:digs"), "must name something that math has, got 'digs'")
     refused(call("work", "a.db", "e", "math:pi"), "objective must be a function of a play, got 3.14")
     refused(call("work", "a.db", "f", "math:sqrt"), "f")

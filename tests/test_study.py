@@ -56,9 +56,10 @@ class TestStudy:
         assert str(found).splitlines()[1].split()[-1] == "-"
 
     def test_wrong_input(self):
-        for more in ({}, {"capitals": [1], "looks": [1]}):
-            with pytest.raises(ValueError, match="either capitals or looks must be given"):
-                study(PROBLEMS, [UCB()], **more)
+        with pytest.raises(ValueError, match="either capitals or looks must be given"):
+            study(PROBLEMS, [UCB()])
+        with pytest.raises(ValueError, match="either capitals or looks must be given"):
+            study(PROBLEMS, [UCB()], capitals=[1], looks=[1])
         with pytest.raises(ValueError, match="at least one problem and one policy"):
             study({}, [UCB()], looks=[1])
 
@@ -135,7 +136,8 @@ class TestCommand:
         file.write_text(GRID.replace(old, new))
         refused(call("simulate", file, "--grid"), said)
 
-    def test_wrong_options(self, file):
+    def test_wrong_options(self, file, monkeypatch):
+        monkeypatch.setattr("mfbandit.engines.PATIENCE", 1)
         refused(call("simulate", file, "--grid", "--engine", "ray"), "engine must be one of threads, processes, dask")
         refused(call("simulate", file, "--grid", "--address", "tcp://x:1"), "an address must be a Dask scheduler's")
         refused(

@@ -5,7 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 ENGINES = ("threads", "processes", "dask")
-PATIENCE = 10  # seconds for a scheduler to answer
+PATIENCE = 5  # seconds for a scheduler to answer
 
 
 @contextmanager
