@@ -6,11 +6,23 @@ from pathlib import Path
 
 import pytest
 
+from tests.services import served
+
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
+
+
+def run(path, folder, *more):
+    done = subprocess.run([sys.executable, path, *more], cwd=folder, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    return done.stdout
 
 
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_runs(path, tmp_path):
-    done = subprocess.run([sys.executable, path], cwd=tmp_path, capture_output=True, text=True, check=False)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.strip()
+    if path.stem == "ads":  # the one that needs a service
+        with served(tmp_path / "ads.db") as service:
+            said = run(path, tmp_path, service.url)
+        assert "best: ad-" in said
+    else:
+        said = run(path, tmp_path)
+    assert said.strip()

@@ -525,10 +525,10 @@ class TestDisplay:
         monkeypatch.setenv("TERM", "xterm")
         monkeypatch.setenv("COLUMNS", "100")
         exp = experiment(["a", "b"], 30.0)
-        with ThreadPoolExecutor(1) as pool:
+        with ThreadPoolExecutor(2) as pool:
             run(exp, objectives.slow, pool)
         assert "best so far" in screen.getvalue()
-        assert "1 of 1 busy" in screen.getvalue()
+        assert "2 of 2 busy" in screen.getvalue()
 
     def test_nothing_where_none_is_wanted(self, capsys):
         with shown(False) as screen:

@@ -93,7 +93,7 @@ def line(look: Look) -> str:
     """
     parts = [f"spent {capital(look)}", f"{sum(look.results):,} results ({_plus(look)})"]
     parts += [f"best {look.best}"] if look.best is not None else []
-    parts += [f"{look.busy} of {look.workers} workers busy"]
+    parts += [f"{look.busy} of {look.workers} workers busy"] if look.workers != 1 else []  # one is busy or showing this
     parts += [f"{look.failed:,} failed"] if look.failed else []
     parts += [f"set aside: {_names(look.aside)}"] if look.aside else []
     parts += [f"{clock(look.left)} left"] if look.left is not None else []
@@ -143,7 +143,7 @@ def _panel(look: Look) -> Any:  # noqa: ANN401 - something Rich can show
         rows += [("", ProgressBar(total=look.capital, completed=min(look.spent, look.capital), width=40))]
     rows += [("results", f"{sum(look.results):,}: {_plus(look)}, from the lowest fidelity to the highest")]
     rows += [("best so far", escape(look.best) if look.best is not None else "no result yet")]
-    rows += [("workers", f"{look.busy} of {look.workers} busy")]
+    rows += [("workers", f"{look.busy} of {look.workers} busy")] if look.workers != 1 else []
     rows += [("failed", f"[yellow]{look.failed:,} play{'s' * (look.failed != 1)}[/]")] if look.failed else []
     rows += [("set aside", f"[yellow]{escape(_names(look.aside))}[/]")] if look.aside else []
     left = "" if look.left is None else f", about {clock(look.left)} left"
