@@ -57,7 +57,7 @@ def figures(seconds: float, told: int, busy: float, overhead: float | None) -> d
 
 @contextmanager
 def served(folder: Path) -> Iterator[str]:
-    """What is reported of one measurement."""
+    """A service of its own."""
     command = [sys.executable, "-m", "mfbandit", "serve", str(folder / "bench.db"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as service:
         assert service.stderr is not None  # noqa: S101
@@ -99,7 +99,7 @@ def by_workers(url: str, plays: int, name: str) -> dict[str, float]:
 
 
 def ways(stack: ExitStack, folder: Path, plays: int) -> dict[str, Callable[[int], dict[str, float]]]:
-    """A service of its own."""
+    """All that are compared."""
     threads = stack.enter_context(ThreadPoolExecutor(WORKERS))
     context = multiprocessing.get_context("forkserver")
     processes = stack.enter_context(ProcessPoolExecutor(WORKERS, mp_context=context))
@@ -119,7 +119,7 @@ def ways(stack: ExitStack, folder: Path, plays: int) -> dict[str, Callable[[int]
 
 
 def measure(rounds: int, plays: int) -> dict[str, dict[str, float]]:
-    """All that are compared."""
+    """Medians over rounds, in which the ways take turns."""
     with tempfile.TemporaryDirectory() as folder, ExitStack() as stack:
         all_ways = ways(stack, Path(folder), plays)
         for name, way in all_ways.items():  # start processes, compile nothing
@@ -134,7 +134,7 @@ def measure(rounds: int, plays: int) -> dict[str, dict[str, float]]:
 
 
 def main() -> int:
-    """Medians over rounds, in which the ways take turns."""
+    """Measure, print a table, and check."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--plays", type=int, default=400)
