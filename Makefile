@@ -26,6 +26,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
 	$(RUN) benchmarks/service.py --out results/service.json
 	$(RUN) benchmarks/dashboard.py --out results/dashboard.json
+	$(RUN) benchmarks/parallel.py --out results/parallel.json
 
 soak: $(READY)  ## a thousand kills of the service under load, and what was lost: some half an hour
 	$(RUN) tests/soak.py --kills 1000 --out results/soak.json
