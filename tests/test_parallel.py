@@ -34,6 +34,7 @@ from mfbandit.attempts import LONGEST_ERROR, SeededPlay, attempt
 from mfbandit.crews import Cells, crew
 from mfbandit.display import Look, _panel, line, shown
 from mfbandit.events import ArmSetAside, Asked, Expired, Failed, Noted, Renewed, Told
+from mfbandit.writer import Ticket
 from tests import objectives
 from tests.services import served
 
@@ -341,6 +342,24 @@ class TestInterrupts:
             done.set()
         assert exp.pending == ()
         assert len(events(exp, Asked)) == len(events(exp, Told)) + len(events(exp, Failed))
+
+    @pytest.mark.parametrize("at", range(1, 9))
+    def test_in_the_middle_of_a_write(self, tmp_path, monkeypatch, at):
+        waits, real = [], Ticket.wait
+
+        def wait(ticket):
+            waits.append(ticket)
+            if len(waits) == at:
+                signal.raise_signal(signal.SIGINT)
+            real(ticket)
+
+        with Store(tmp_path / "a.db") as store:
+            exp = store.create("e", MFUCB(), arms=3, fidelities=FID, lease=None)
+            monkeypatch.setattr(Ticket, "wait", wait)
+            with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
+                run(exp, objectives.noisy, pool)
+            assert exp.pending == ()
+            assert exp.log == store.open("e").log
 
 
 class TestStored:

@@ -36,6 +36,21 @@ def test_a_swallowed_interrupt_comes_back():
     assert signal.getsignal(signal.SIGINT) is signal.default_int_handler
 
 
+@pytest.mark.parametrize(("times", "finished"), [(1, True), (2, False)])  # twice: somebody is impatient
+def test_an_interrupt_waits_where_it_is_held(times, finished):
+    done = []
+
+    def work():
+        with interrupts_kept() as interrupts, interrupts.held():
+            for _ in range(times):
+                signal.raise_signal(signal.SIGINT)
+            done.append("all of it")
+
+    with pytest.raises(KeyboardInterrupt):
+        work()
+    assert bool(done) is finished
+
+
 class Leaving:
     """Raises where nobody can take it."""
 

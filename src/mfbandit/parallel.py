@@ -8,7 +8,7 @@ import time
 from collections import deque
 from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
-from contextlib import contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeAlias
 
@@ -17,7 +17,7 @@ from mfbandit.crews import Crew, crew
 from mfbandit.display import Look, Shown, shown
 from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, StoreError
 from mfbandit.experiment import Experiment
-from mfbandit.progress import interrupts_kept
+from mfbandit.progress import Interrupts, interrupts_kept
 from mfbandit.values import positive, whole
 from mfbandit.values import seed as checked_seed
 
@@ -135,9 +135,11 @@ def run(  # noqa: PLR0913 - options with names and defaults
     )
     if not callable(objective):
         raise ValueError(f"objective must be a function of a play, got {objective!r}")
-    job = _Job(experiment, objective, crew(executor, workers, objective), options)
-    with shown(progress) as screen, interrupts_kept() as check, job.closed(), job.renewing():
-        job.go(screen, check)
+    all_workers = crew(executor, workers, objective)
+    with shown(progress) as screen, interrupts_kept() as interrupts:
+        job = _Job(experiment, objective, all_workers, options, interrupts)
+        with job.closed(), job.renewing():
+            job.go(screen)
     return job.ran()
 
 
@@ -169,9 +171,17 @@ class Options:
 class _Job:
     """The state of a run: plays under way, by their futures, and what has been counted."""
 
-    def __init__(self, experiment: AnyExperiment, objective: Objective, workers: Crew, options: Options) -> None:
+    def __init__(
+        self,
+        experiment: AnyExperiment,
+        objective: Objective,
+        workers: Crew,
+        options: Options,
+        interrupts: Interrupts,
+    ) -> None:
         self._experiment: Any = experiment  # verbs differ a little between kinds of experiments
         self._objective, self._crew, self._options = objective, workers, options
+        self._interrupts = interrupts
         self._flying: dict[Future[Outcome], SeededPlay] = {}
         self._lost: set[Future[Outcome]] = set()  # calls that were given up and still occupy a worker
         self._landed: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
@@ -188,10 +198,10 @@ class _Job:
 
     # The loop
 
-    def go(self, screen: Shown | None, check: Any) -> None:  # noqa: ANN401 - a function without arguments
+    def go(self, screen: Shown | None) -> None:
         """Ask, hand out, wait, tell, until there is nothing more to do."""
         while True:
-            check()
+            self._interrupts()
             self._count_workers()
             self._fill()
             if not self._flying and self._over():
@@ -219,13 +229,18 @@ class _Job:
         if self._nothing is not None or free <= 0:
             return
         more = {} if self._options.lease is None else {"lease": self._options.lease}
-        try:
-            news = self._experiment.ask(free, **more)
-        except (CapitalExhausted, NoActiveArms, ExperimentPaused) as reason:
-            self._nothing = reason
-            return
-        self._asked += len(news)
-        self._waiting.extend(seeded(play, self._options.seed) for play in news)
+        with self._uninterrupted():
+            try:
+                news = self._experiment.ask(free, **more)
+            except (CapitalExhausted, NoActiveArms, ExperimentPaused) as reason:
+                self._nothing = reason
+                return
+            self._asked += len(news)
+            self._waiting.extend(seeded(play, self._options.seed) for play in news)
+
+    def _uninterrupted(self) -> AbstractContextManager[None]:
+        """Ctrl-C in the middle of an ask would leave plays that nobody knows; those of a service have leases."""
+        return self._interrupts.held() if isinstance(self._experiment, Experiment) else nullcontext()
 
     def _launch(self, play: SeededPlay) -> None:
         limit, slack = self._options.timeout, self._crew.slack
@@ -310,10 +325,11 @@ class _Job:
             outcome = Outcome(None, None, described(error), 0.0)
         self._worked += outcome.seconds
         self._nothing = None
-        wrong = outcome.error if outcome.reward is None else self._tell(play, outcome)
-        if wrong is not None:
-            self._failed(play, wrong)
-        self._flying.pop(future, None)
+        with self._uninterrupted():
+            wrong = outcome.error if outcome.reward is None else self._tell(play, outcome)
+            if wrong is not None:
+                self._failed(play, wrong)
+            self._flying.pop(future, None)
         self._dues.pop(play.id, None)
 
     def _tell(self, play: SeededPlay, outcome: Outcome) -> str | None:

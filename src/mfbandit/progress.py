@@ -49,24 +49,49 @@ def note(text: str, *, on_terminal: bool = True) -> None:
         sys.stderr.flush()
 
 
+class Interrupts:
+    """The Ctrl-C that have come in; called, it raises KeyboardInterrupt if there was one."""
+
+    def __init__(self) -> None:
+        self._came, self._held = 0, False
+
+    def __call__(self) -> None:
+        """Raise if one has come in."""
+        if self._came:
+            raise KeyboardInterrupt
+
+    def take(self, number: int, frame: FrameType | None) -> None:
+        """Handle a signal; the first one waits where interrupts are held, and a second one does not."""
+        self._came += 1
+        if not self._held or self._came > 1:
+            signal.default_int_handler(number, frame)
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Inside, which must be short, nothing is interrupted; at the end it is.
+
+        >>> with Interrupts().held():
+        ...     pass
+        """
+        before, self._held = self._came, True
+        try:
+            yield
+        finally:
+            self._held = False
+        if self._came > before:
+            raise KeyboardInterrupt
+
+
 @contextmanager
-def interrupts_kept() -> Iterator[Callable[[], None]]:
-    """A function that raises KeyboardInterrupt if one has come in meanwhile, even if somebody has swallowed it.
+def interrupts_kept() -> Iterator[Interrupts]:
+    """Something that raises KeyboardInterrupt when called if one has come in meanwhile, even if it was swallowed.
 
     Python raises it wherever it happens to be; in a callback of the garbage collector it is printed and forgotten.
 
     >>> with interrupts_kept() as check:
     ...     check()
     """
-    came: list[bool] = []
-
-    def handler(number: int, frame: FrameType | None) -> None:
-        came.append(True)
-        signal.default_int_handler(number, frame)
-
-    def check() -> None:
-        if came:
-            raise KeyboardInterrupt
+    interrupts = Interrupts()
 
     def forgotten(thing: "sys.UnraisableHookArgs") -> None:
         if not issubclass(thing.exc_type, KeyboardInterrupt):  # that one is not forgotten
@@ -77,9 +102,9 @@ def interrupts_kept() -> Iterator[Callable[[], None]]:
     told = sys.unraisablehook
     if usual:
         sys.unraisablehook = forgotten
-        signal.signal(signal.SIGINT, handler)
+        signal.signal(signal.SIGINT, interrupts.take)
     try:
-        yield check
+        yield interrupts
     finally:
         if usual:
             sys.unraisablehook = told
