@@ -70,3 +70,12 @@ class Marking:
         (self.folder / f"{play.id}.{os.getpid()}.{time.time_ns()}").touch()
         time.sleep(self.seconds)
         return noisy(play)
+
+
+class OneByOne(Marking):
+    """The later the arm, the more time it takes; the one that dies does so then."""
+
+    def __call__(self, play):
+        reward = super().__call__(play)
+        time.sleep(self.seconds * play.arm)
+        return misbehaving(play) if play.label == "dies" else reward

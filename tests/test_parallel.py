@@ -8,6 +8,7 @@ import subprocess
 import sys
 import threading
 import time
+from collections import Counter
 from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import contextmanager
 
@@ -188,6 +189,34 @@ class TestMisbehaving:
             with pytest.raises(Exception, match="terminated abruptly"):
                 pool.submit(objectives.misbehaving, SeededPlay("x-0", 0, 0, 1.0, "dies", 0)).result()
             assert run(exp, objectives.misbehaving, pool).told == 20
+
+    def test_a_pool_that_cannot_be_repaired(self):
+        def refuse():
+            raise OSError("no licence")
+
+        exp = experiment()
+        with (
+            ThreadPoolExecutor(2, initializer=refuse) as pool,
+            pytest.raises(RuntimeError, match="the executor is broken and cannot go on"),
+        ):
+            run(exp, objectives.noisy, pool)
+        assert exp.pending == ()
+        assert exp.set_aside == ()
+
+    def test_results_that_were_there_when_the_pool_broke_are_not_made_again(self, tmp_path):
+        exp = experiment(["b", "c", "d", "dies"], 5.0)
+        ask = exp.ask
+
+        def slow(n):
+            time.sleep(len(exp.log) == 5)  # once; meanwhile all others end, and then the pool breaks
+            return ask(n)
+
+        exp.ask = slow
+        with processes(4) as pool:
+            pool.submit(time.sleep, 0).result()
+            run(exp, objectives.OneByOne(tmp_path, 0.15), pool)
+        made = Counter(path.name.split(".")[0].rpartition("-")[2] for path in tmp_path.iterdir())
+        assert [made[play] for play in "012"] == [1, 1, 1]
 
     def test_a_thread_that_hangs_is_lost_and_others_go_on(self):
         exp, stop = experiment(["hangs", "b", "c"], 40.0), threading.Event()

@@ -370,15 +370,11 @@ class _Job:
 
     def _repair(self, future: "Future[Outcome] | None" = None) -> None:
         """The executor broke. Where nobody knows by which play, all are made again, each in a process of its own."""
-        plays = list(self._flying.values()) if self._crew.shared else [self._flying[f] for f in (future,) if f]
-        certain = len(plays) == 1 and future is not None
-        if self._crew.shared:
-            self._flying.clear()
-        elif future is not None:
-            del self._flying[future]
-        self._crew = self._crew.repaired()
+        broken, self._crew = self._crew, self._crew.repaired()  # first: if it cannot go on, all plays are still known
+        hit = [f for f in self._flying if _without_outcome(f)] if broken.shared else [f for f in (future,) if f]
+        plays = [self._flying.pop(f) for f in hit]
         self._nothing = None
-        if certain:
+        if len(plays) == 1 and future is not None:
             self._failed(plays[0], "its process died")
         elif plays:
             log.warning("the pool broke; plays are made again, each in a process of its own: %d", len(plays))
@@ -505,6 +501,11 @@ class _Job:
             left=_left(known, known.spent - first[0], seconds - first[1]),
             state="paused" if isinstance(self._nothing, ExperimentPaused) else "",
         )
+
+
+def _without_outcome(future: "Future[Outcome]") -> bool:
+    """Whether nothing came of a call, or nothing yet, because its executor broke."""
+    return not future.done() or future.cancelled() or isinstance(future.exception(), BrokenExecutor)
 
 
 def _left(known: Look, spent: float, seconds: float) -> float | None:
