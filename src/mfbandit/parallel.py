@@ -446,9 +446,9 @@ class _Job:
 
     def _give_up(self) -> None:
         try:
-            for future in [future for future in self._flying if future.done() and not future.cancelled()]:
-                with suppress(RuntimeError):
-                    self._settle(future)
+            # Not those whose workers were interrupted or ended, too: that is not their arms' fault.
+            for future in [f for f in self._flying if f.done() and not f.cancelled() and f.exception() is None]:
+                self._settle(future)
             for future in self._flying:
                 future.cancel()
             self._hand_back(self._under_way())
