@@ -9,7 +9,7 @@ import sys
 import threading
 import time
 from collections import Counter
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor, wait
 from contextlib import contextmanager
 
 import pytest
@@ -32,7 +32,7 @@ from mfbandit import (
     seeded,
 )
 from mfbandit.attempts import LONGEST_ERROR, SeededPlay, attempt
-from mfbandit.crews import Cells, crew
+from mfbandit.crews import Cells, Inline, crew
 from mfbandit.display import Look, _panel, line, shown
 from mfbandit.events import ArmSetAside, Asked, Expired, Failed, Noted, Renewed, Told
 from mfbandit.writer import Ticket
@@ -300,6 +300,23 @@ class TestMisbehaving:
         assert len(error) == LONGEST_ERROR + 3
         assert "\n" not in error
 
+    def test_errors_that_cannot_be_told(self, tmp_path):
+        class Silent(Exception):
+            def __str__(self):
+                raise ZeroDivisionError
+
+        def objective(play):
+            if play.label == "silent":
+                raise Silent
+            raise ValueError("half a \udcff")
+
+        with served(tmp_path / "a.db") as service, connect(service.url) as there:
+            exp = there.create("e", MFUCB(), arms=["silent", "half"], fidelities=FID)
+            with pytest.raises(NoActiveArms):
+                run(exp, objective, Inline())
+            notes = {note.text.partition("failed: ")[2] for note in events(exp, Noted)}
+        assert notes == {"Silent", r"ValueError: half a \udcff"}
+
     def test_an_executor_that_is_shut_down_under_way(self):
         exp = experiment(capital=None)
         pool = ThreadPoolExecutor(1)
@@ -350,6 +367,26 @@ class TestInterrupts:
             assert exp.set_aside == ()  # eight failures at once, and no arm is blamed
             assert exp.reserved == 0
 
+    def test_workers_that_are_interrupted_too(self):
+        """As by Ctrl-C at a terminal, which every process of the job gets."""
+        exp = experiment(["stops", "b"], None)
+
+        def objective(play):
+            if play.label == "stops":
+                raise KeyboardInterrupt
+            return 0.5
+
+        class Quick(ThreadPoolExecutor):
+            def submit(self, *args, **more):
+                future = super().submit(*args, **more)
+                wait([future])
+                return future
+
+        with Quick(2) as pool, pytest.raises(KeyboardInterrupt):
+            run(exp, objective, pool)
+        assert exp.pending == ()
+        assert len(events(exp, Told)) == 1
+
     def test_results_that_are_there_are_told(self):
         exp, done = experiment(capital=None), threading.Event()
 
@@ -376,7 +413,7 @@ class TestInterrupts:
     def test_in_the_middle_of_a_write(self, tmp_path, monkeypatch, at):
         waits, real = [], Ticket.wait
 
-        def wait(ticket):
+        def interrupted(ticket):
             waits.append(ticket)
             if len(waits) == at:
                 signal.raise_signal(signal.SIGINT)
@@ -384,7 +421,7 @@ class TestInterrupts:
 
         with Store(tmp_path / "a.db") as store:
             exp = store.create("e", MFUCB(), arms=3, fidelities=FID, lease=None)
-            monkeypatch.setattr(Ticket, "wait", wait)
+            monkeypatch.setattr(Ticket, "wait", interrupted)
             with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
                 run(exp, objectives.noisy, pool)
             assert exp.pending == ()

@@ -111,7 +111,11 @@ def described(error: BaseException) -> str:
     >>> described(ZeroDivisionError("division by zero"))
     'ZeroDivisionError: division by zero'
     """
-    text = " ".join(str(error).split())
+    try:
+        text = " ".join(str(error).split())
+    except Exception:  # somebody's own error, which cannot be told
+        text = ""
+    text = text.encode("utf-8", "backslashreplace").decode()  # halves of characters cannot be sent or kept
     if not (isinstance(error, _NoResult) and text):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
     return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}..."
