@@ -80,6 +80,14 @@ def test_an_objective_that_kills_its_worker(caplog):
     assert "KilledWorker" in caplog.text
 
 
+def test_a_cluster_that_starts_workers_for_plays():
+    exp = Experiment(MFUCB(), arms=3, fidelities=FID, capital=6.0)
+    with cluster(0) as (local, client):
+        local.adapt(minimum=0, maximum=1, interval="100ms")
+        ran = run(exp, objectives.noisy, client.get_executor(), progress=False)
+    assert (ran.told, ran.failures) == (6, ())
+
+
 def test_a_cluster_that_is_gone():
     exp = Experiment(MFUCB(), arms=3, fidelities=FID)
     with cluster(1) as (local, client):

@@ -97,7 +97,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
             where the play did not cost what its fidelity costs. For processes and Dask it has to be picklable.
         executor: threads, processes, Dask's ``client.get_executor()``, or any other of concurrent.futures's kind. It is
             not shut down. If a process of a standard pool dies, every worker becomes a process of its own.
-        workers: how many plays to have under way, where the executor does not say how many workers it has.
+        workers: how many plays to have under way, where the executor does not say how many workers it has, or where
+            it starts them by how much there is to do, as an adaptive Dask cluster does.
         retries: how often a failed attempt is repeated.
         timeout: seconds that an attempt may take. A process is stopped then; a thread cannot be, and does not get
             another play until it ends by itself.
@@ -215,7 +216,7 @@ class _Job:
 
     def _fill(self) -> None:
         """Give every free worker a play."""
-        places = self._workers + self._options.ahead if self._workers else 0
+        places = max(self._workers, 1) + self._options.ahead  # a cluster may start its first worker for a first play
         while (free := places - len(self._flying) - len(self._lost)) > 0:
             if not self._waiting:
                 self._ask(free)
@@ -243,18 +244,23 @@ class _Job:
         return self._interrupts.held() if isinstance(self._experiment, Experiment) else nullcontext()
 
     def _launch(self, play: SeededPlay) -> None:
-        limit, slack = self._options.timeout, self._crew.slack
-        # A play that was handed out ahead waits for the one before it.
-        rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
-        self._dues[play.id] = math.inf if limit is None else time.monotonic() + rounds * limit + slack
+        self._dues[play.id] = self._due()
         try:
-            future = self._crew.submit(attempt, self._objective, play, limit)
+            future = self._crew.submit(attempt, self._objective, play, self._options.timeout)
         except BrokenExecutor:
             self._repair()
             return
         self._flying[future] = play
         self._waiting.remove(play)
         future.add_done_callback(self._landed.put)
+
+    def _due(self) -> float:
+        """Until when a play that is handed out now may take."""
+        if self._options.timeout is None:
+            return math.inf
+        # A play that was handed out ahead waits for the one before it.
+        rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
+        return time.monotonic() + rounds * self._options.timeout + self._crew.slack
 
     def _over(self) -> bool:
         """Whether to end, now that nothing is under way; a reason not to is waited out."""
@@ -282,7 +288,7 @@ class _Job:
                 f"every worker is lost: {len(self._lost)} of {self._workers} are in plays that took longer than "
                 f"{self._options.timeout:g} s and cannot be stopped"
             )
-        return False  # a cluster without workers at the moment
+        return False
 
     def _others_work(self) -> bool:
         return bool(self._experiment.reserved > 0)
@@ -382,6 +388,8 @@ class _Job:
 
     def _drop_overdue(self) -> None:
         now = time.monotonic()
+        if not self._workers:  # of a cluster at the moment: no play that was handed out has begun
+            self._dues.update((play.id, self._due()) for play in self._flying.values())
         for future, play in list(self._flying.items()):
             if now > self._dues[play.id] and future in self._flying and not future.done():
                 dropped = self._crew.drop(future)
