@@ -1,11 +1,13 @@
 """Finished chunks of a simulation: kept whole, taken for nothing else, and never computed twice."""
 
+import math
 import os
 import signal
 import subprocess
 import sys
 import time
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import joblib
@@ -208,6 +210,18 @@ class TestFingerprint:
             def __init__(self, a):
                 self.a, self.me = a, self
 
+            def captured(self):
+                return self.a
+
+        class Slotted:
+            __slots__ = ("a",)
+
+            def __init__(self, a):
+                self.a = a
+
+        def captures(number):
+            return lambda x: number * x
+
         fid = Fidelities([1.0], concentration=Bounded())
         things = [
             None,
@@ -236,6 +250,28 @@ class TestFingerprint:
             Problem([[0.5]], Fidelities([1.0], concentration=SubGaussian(0.5)), Bernoulli()),
             Replay([[[0.0, 1.0]]]),
             Replay([[[1.0, 0.0]]]),
+            [[1], 2],
+            [[1, 2]],
+            {"a": {"b": 1}, "c": 2},
+            {"a": {"b": 1, "c": 2}},
+            {"b", "a"},
+            {"b", "c"},
+            np.array([None, 1]),
+            np.array([None, 2]),
+            partial(missing, runs=1),
+            partial(missing, runs=2),
+            partial(fingerprint, 1),
+            *(captures(number) for number in (1, 2)),
+            *(Plain(number).captured for number in (1, 2)),
+            *(lambda a=number: a for number in (1, 2)),
+            Slotted(1),
+            Slotted(2),
+            np.exp,
+            np.log,
+            str.upper,
+            str.lower,
+            math.sqrt,
+            math.exp,
         ]
         assert len({fingerprint(thing) for thing in things}) == len(things)
 
@@ -249,10 +285,10 @@ class TestFingerprint:
     def test_is_the_same_in_another_process(self):
         script = (
             "import mfbandit as mfb; from mfbandit.chunks import fingerprint;"
-            "print(fingerprint([mfb.paper_problem(1), mfb.MFUCB(), {'b', 'a'} and 1]))"
+            "print(fingerprint([mfb.paper_problem(1), mfb.MFUCB(), {'a', 'b', 'c'}]))"
         )
         there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
-        assert there.strip() == fingerprint([paper_problem(1), MFUCB(), 1])
+        assert there.strip() == fingerprint([paper_problem(1), MFUCB(), {"c", "b", "a"}])
 
     def test_counts_the_source_of_a_class_of_ones_own(self, tmp_path):
         command = [
@@ -265,3 +301,26 @@ class TestFingerprint:
             (tmp_path / "own.py").write_text(f"class P:\n    def choose(self):\n        return {answer}\n")
             prints.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
         assert prints[0] == prints[1] != prints[2]
+
+    def test_counts_the_source_of_its_bases_too(self, tmp_path):
+        command = [
+            sys.executable,
+            "-c",
+            "import own; from mfbandit.chunks import fingerprint; print(fingerprint(own.P()))",
+        ]
+        prints = []
+        for answer in (1, 1, 2):
+            source = f"class Base:\n    def choose(self):\n        return {answer}\nclass P(Base):\n    pass\n"
+            (tmp_path / "own.py").write_text(source)
+            prints.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+        assert prints[0] == prints[1] != prints[2]
+
+    def test_counts_the_code_of_a_class_without_a_source(self):
+        """As in a notebook."""
+        prints = []
+        for answer, rho in ((1, 2.0), (1, 2.0), (2, 2.0), (1, 3.0)):
+            names: dict[str, Any] = {"__name__": "__main__"}
+            exec(f"class P:\n    rho = {rho}\n    def choose(self):\n        return {answer}\n", names)  # noqa: S102
+            prints.append(fingerprint(names["P"]()))
+        assert prints[0] == prints[1]
+        assert len(set(prints)) == 3

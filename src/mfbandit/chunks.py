@@ -14,6 +14,7 @@ import zlib
 from collections.abc import Iterator
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
+from types import CodeType, FunctionType, MethodType
 from typing import Any
 
 import numpy as np
@@ -134,54 +135,85 @@ def missing(done: list[tuple[int, int]], runs: int, size: int) -> list[tuple[int
 def fingerprint(thing: object) -> str:
     """A hash of something's content: equal for equal things, also in another process.
 
-    Objects count by their class and fields, or by ``vars``; a class or function from outside this package counts with
-    its source, where there is one.
+    Objects count by their class and fields, or by what pickle would keep of them; a class or function from outside this
+    package counts with its source, or its code where there is none, and a function with what it has captured.
 
     >>> from mfbandit import MFUCB
     >>> fingerprint(MFUCB(2)) == fingerprint(MFUCB(2.0)) != fingerprint(MFUCB(1))
     True
     """
     digest = hashlib.sha256()
-    for part in _parts(thing, set()):
+    for part in _parts(thing, frozenset()):
         digest.update(len(part).to_bytes(8, "little") + part)
     return digest.hexdigest()
 
 
-def _parts(thing: Any, above: set[int]) -> Iterator[bytes]:  # noqa: ANN401 - anything
+def _parts(thing: Any, above: frozenset[int]) -> Iterator[bytes]:  # noqa: ANN401 - anything
     yield type(thing).__qualname__.encode()
     if isinstance(thing, str | int | float | bool | bytes | None):
         yield repr(thing).encode()
-    elif isinstance(thing, np.ndarray):
+    elif id(thing) in above:  # a circle
+        return
+    elif isinstance(thing, np.ndarray) and not thing.dtype.hasobject:
         yield f"{thing.dtype.str} {thing.shape}".encode()
         yield np.ascontiguousarray(thing).tobytes()
-    elif isinstance(thing, dict):
-        for key in sorted(thing, key=repr):
-            yield repr(key).encode()
-            yield from _parts(thing[key], above)
-    elif isinstance(thing, list | tuple):
-        for item in thing:
-            yield from _parts(item, above)
-    elif inspect.isroutine(thing) or isinstance(thing, type):
-        yield f"{thing.__module__}.{thing.__qualname__}".encode()
-        yield _source(thing)
-    elif id(thing) not in above:
-        yield _source(type(thing))
-        yield from _parts(_content(thing), above | {id(thing)})
+    else:
+        inside = _inside(thing)
+        yield str(len(inside)).encode()  # where it ends: [[1], 2] is not [[1, 2]]
+        for part in inside:
+            yield from _parts(part, above | {id(thing)})
 
 
-def _content(thing: Any) -> Any:  # noqa: ANN401 - fields or variables
+def _inside(thing: Any) -> list[Any]:  # noqa: ANN401 - what it consists of
+    if isinstance(thing, dict):
+        return [part for key in sorted(thing, key=repr) for part in (key, thing[key])]
+    if isinstance(thing, list | tuple):
+        return list(thing)
+    if isinstance(thing, set | frozenset):
+        return sorted(fingerprint(item) for item in thing)
+    return _made_of(thing)
+
+
+def _made_of(thing: Any) -> list[Any]:  # noqa: ANN401 - a class, a function or an object
+    if isinstance(thing, type):
+        return [thing.__qualname__, *(_source(kind) for kind in thing.__mro__)]
+    if isinstance(thing, FunctionType):
+        captured = [cell.cell_contents for cell in thing.__closure__ or ()]
+        return [thing.__qualname__, _source(thing), captured, thing.__defaults__, thing.__kwdefaults__]
+    if isinstance(thing, MethodType):
+        return [thing.__func__, thing.__self__]
     if is_dataclass(thing):  # not what it has worked out and keeps
-        return {field.name: getattr(thing, field.name) for field in fields(thing)}
-    return vars(thing) if hasattr(thing, "__dict__") else repr(thing)
+        return [type(thing), {field.name: getattr(thing, field.name) for field in fields(thing)}]
+    return [type(thing), _pickled(thing)]
+
+
+def _pickled(thing: Any) -> Any:  # noqa: ANN401 - what pickle would keep
+    try:
+        kept = thing.__reduce_ex__(4)
+    except TypeError:  # such as a lock
+        return vars(thing) if hasattr(thing, "__dict__") else repr(thing)
+    return kept if isinstance(kept, str) else [list(part) if isinstance(part, Iterator) else part for part in kept[1:]]
 
 
 def _source(thing: Any) -> bytes:  # noqa: ANN401 - a class or function
-    if thing.__module__.split(".")[0] == "mfbandit":
+    if (thing.__module__ or "").split(".")[0] in {"mfbandit", "builtins"}:
         return b""
     try:
         return inspect.getsource(thing).encode()
-    except (OSError, TypeError):
-        return b""
+    except (OSError, TypeError):  # from a prompt or a notebook
+        return b"".join(_plain(name, part) for name, part in sorted(vars(thing).items())) + _plain("", thing)
+
+
+def _plain(name: str, part: Any) -> bytes:  # noqa: ANN401 - of a class or function
+    if isinstance(part, str | int | float | tuple) and not name.startswith("__"):
+        return f"{name} = {part!r}".encode()
+    code = getattr(getattr(part, "fget", part), "__code__", None)
+    return _code(code) if code else b""
+
+
+def _code(code: CodeType) -> bytes:
+    inner = [_code(part) if isinstance(part, CodeType) else part for part in code.co_consts]
+    return repr((code.co_name, code.co_code, code.co_names, code.co_varnames, inner)).encode()
 
 
 def _readable(value: object) -> object:
