@@ -106,7 +106,8 @@ def _terminated() -> Iterator[list[bool]]:
 
     def handler(number: int, frame: FrameType | None) -> None:
         ended.append(True)
-        signal.default_int_handler(number, frame)
+        interrupt = signal.getsignal(signal.SIGINT)  # which is kept, even if the objective swallows it
+        (interrupt if callable(interrupt) else signal.default_int_handler)(number, frame)
 
     before = signal.signal(signal.SIGTERM, handler)
     try:
