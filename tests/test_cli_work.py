@@ -21,6 +21,13 @@ LAB = """
 import os, time
 from pathlib import Path
 
+def stubborn(play):
+    try:
+        dig(play)
+    except BaseException:
+        pass
+    return 0.5
+
 def dig(play):
     Path(f"{play.id}.{os.getpid()}").touch()
     time.sleep(60 if Path("slow").exists() else 0.02)
@@ -111,6 +118,33 @@ def test_a_worker_told_to_end_hands_its_play_back(lab, number, code):
             (lab / mark).unlink()
         assert exp.pending == ()
         assert exp.set_aside == ()
+
+
+def test_an_objective_that_swallows_everything(lab):
+    with served(lab / "a.db") as service, connect(service.url) as there:
+        exp = there.create("e", UCB(), arms=1, fidelities=FID)
+        (lab / "slow").touch()
+        job = worker(service.url, lab, objective="lab:stubborn")
+        started(lab)
+        job.send_signal(signal.SIGTERM)
+        job.communicate(timeout=30)
+        assert job.returncode == 143
+        assert exp.pending == ()
+
+
+def test_a_worker_told_to_end_while_the_service_is_down(lab):
+    with served(lab / "a.db") as service:
+        with connect(service.url) as there:
+            there.create("e", UCB(), arms=1, fidelities=FID, lease=3.0)
+        (lab / "slow").touch()
+        job = worker(service.url, lab)
+        started(lab)
+        service.kill()
+        time.sleep(1.5)  # the lease cannot be renewed
+        job.send_signal(signal.SIGTERM)
+        _, complained = job.communicate(timeout=20)
+    assert job.returncode == 143
+    assert "plays under way are left to their leases" in complained
 
 
 def test_a_play_that_takes_too_long(lab):

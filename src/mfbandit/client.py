@@ -10,7 +10,7 @@ import random
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import suppress
+from contextlib import AbstractContextManager, contextmanager, suppress
 from types import TracebackType
 from typing import TYPE_CHECKING, Any, Self, overload
 from urllib.parse import quote, urlsplit
@@ -85,6 +85,15 @@ class Line:
         except gone as error:
             if not getattr(error, "tried_before", False):
                 raise
+
+    @contextmanager
+    def hurried(self, patience: float) -> Iterator[None]:
+        """Inside, requests that are not answered are given up after so many seconds."""
+        before, self._patience = self._patience, min(patience, self._patience)
+        try:
+            yield
+        finally:
+            self._patience = before
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -509,6 +518,10 @@ class RemoteExperiment:
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
         self._post("/notes", {"text": text, "request_key": request_key or _key()})
+
+    def hurried(self, patience: float) -> AbstractContextManager[None]:
+        """Inside, requests that are not answered are given up after so many seconds."""
+        return self._line.hurried(patience)
 
     def _get(self, path: str, **query: int) -> Any:  # noqa: ANN401 - anything JSON can say
         return self._line.get(self._path + path, **query)

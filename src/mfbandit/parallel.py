@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 AnyExperiment: TypeAlias = "Experiment | RemoteExperiment"
 PAUSE = 1.0  # seconds between two questions whether there is something to do again
 RENEWALS = 3  # of a lease, before it would run out
+HASTE = 3.0  # seconds to wait for a service in the end
 MOST_RENEWED = 1000  # plays in one request
 
 log = logging.getLogger("mfbandit")
@@ -417,7 +418,7 @@ class _Job:
             yield
         finally:
             stop.set()
-            thread.join()
+            thread.join(HASTE)  # it may be waiting for a service that does not answer
 
     def _renew(self, every: float, stop: threading.Event) -> None:
         while not stop.wait(every):
@@ -447,7 +448,8 @@ class _Job:
         try:
             yield
         except BaseException:
-            self._give_up()
+            with self._experiment.hurried(HASTE) if hasattr(self._experiment, "hurried") else nullcontext():
+                self._give_up()
             raise
         finally:
             self._crew.close()
