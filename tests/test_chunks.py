@@ -6,6 +6,7 @@ import signal
 import subprocess
 import sys
 import time
+from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass
 from functools import partial
 from typing import Any
@@ -198,6 +199,18 @@ def test_overlapping_chunks_are_taken_once(tmp_path):
         n = last - first
         chunks.save(Chunk(first, np.ones((n, 1)), np.ones(n, dtype=np.int64), np.ones(n), np.ones((1, 1), dtype=int)))
     assert [(chunk.first, chunk.last) for chunk in chunks.load(8)] == [(0, 3), (3, 5)]
+
+
+def test_many_drivers_keep_the_same_chunk_at_once(tmp_path):
+    chunk = Chunk(0, np.ones((2, 500)), np.ones(2, dtype=np.int64), np.ones(2), np.ones((1, 1), dtype=int))
+
+    def drive(_):
+        Chunks(tmp_path, {"a": 1}).save(chunk)
+
+    with ThreadPoolExecutor(8) as pool:
+        list(pool.map(drive, range(100)))
+    assert [(kept.first, kept.last) for kept in Chunks(tmp_path, {"a": 1}).load(2)] == [(0, 2)]
+    assert not list(tmp_path.glob("*/.*"))
 
 
 class TestFingerprint:

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import json
 import os
+import secrets
 import warnings
 import zipfile
 import zlib
@@ -79,7 +80,7 @@ class Chunks:
     def save(self, chunk: Chunk) -> None:
         """Keep a chunk: once this returns it is on disk."""
         target = self._folder / f"runs-{chunk.first:0{DIGITS}}-{chunk.last:0{DIGITS}}.npz"
-        part = target.with_name(f".{target.name}.{os.getpid()}")
+        part = _part(target)
         try:
             with part.open("wb") as file:
                 np.savez(file, **{name: getattr(chunk, name) for name in ARRAYS})
@@ -110,8 +111,13 @@ def _read(path: Path, first: int) -> Chunk | None:
         return None
 
 
+def _part(target: Path) -> Path:
+    """A name that no other driver has, on this machine or another: in containers all have the same process id."""
+    return target.with_name(f".{target.name}.{secrets.token_hex(4)}")
+
+
 def _replace(target: Path, content: bytes) -> None:
-    part = target.with_name(f".{target.name}.{os.getpid()}")
+    part = _part(target)
     part.write_bytes(content)
     part.replace(target)
 
