@@ -23,6 +23,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/theory.py
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json
+	$(RUN) benchmarks/selection.py replay --out results/selection-replay.json
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
 	$(RUN) benchmarks/service.py --out results/service.json
 	$(RUN) benchmarks/dashboard.py --out results/dashboard.json

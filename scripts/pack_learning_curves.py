@@ -19,6 +19,7 @@ import pandas as pd
 RESULTS = 5  # at least so many of a learner at a size
 LEARNERS = 18  # at least so many on a data set
 PARTS = (64, 16, 4, 1)
+INNER = 25  # splits of the training data for each split of the test data
 IDS = """
 3 11 13 16 21 23 26 30 32 38 46 55 60 179 181 184 188 273 299 336 351 357 389 391 393 396 399 446 679 718 722 727 734
 737 741 751 761 797 803 807 816 821 823 837 845 847 866 881 901 904 912 914 923 934 958 962 971 977 979 991 995 1002
@@ -73,7 +74,7 @@ def unique_names(ids: list[int], names: dict[int, str]) -> list[str]:
 def main(archive: str, target: str) -> None:
     """Read, choose and write."""
     table, names, learners = read(archive)
-    ids, sizes, present, seconds, counts, scores = [], [], [], [], [], []
+    ids, sizes, present, seconds, counts, scores, splits = [], [], [], [], [], [], []
     for number, curves in table.groupby("openmlid"):
         kept, arms = rungs(curves, learners)
         if not kept:
@@ -83,10 +84,12 @@ def main(archive: str, target: str) -> None:
         present.append([learner in arms for learner in learners])
         for size in kept:
             at = curves[curves["size_train"] == size].groupby("learner")
-            each = [at.get_group(learner)["score_test"].to_numpy() for learner in arms]
+            rows = [at.get_group(learner) for learner in arms]
+            each = [row["score_test"].to_numpy() for row in rows]
             seconds.append(at["traintime"].mean()[arms].mean())
             counts += [len(values) for values in each]
             scores.append(np.round(np.concatenate(each) * 10_000))  # lcdb gives four digits
+            splits += [(INNER * row["outer_seed"] + row["inner_seed"]).to_numpy() for row in rows]
     np.savez_compressed(
         target,
         ids=np.array(ids, np.int32),
@@ -97,6 +100,7 @@ def main(archive: str, target: str) -> None:
         seconds=np.array(seconds, np.float32).reshape(-1, len(PARTS)),
         counts=np.array(counts, np.uint16),
         scores=np.concatenate(scores).astype(np.uint16),
+        splits=np.concatenate(splits).astype(np.uint8),
     )
     print(f"{len(ids)} data sets: {', '.join(unique_names(ids, names))}")
 

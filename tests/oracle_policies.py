@@ -1,4 +1,4 @@
-"""MFAda and MFBayes written out plainly, one arm and one fidelity at a time, as the rules are stated.
+"""MFAda, MFBayes and MFTopTwo written out plainly, one arm and one fidelity at a time, as the rules are stated.
 
 Only the rounding of square roots (policies/level.py) and the order of additions are taken over from the package: they
 decide ties, and are part of the rule.
@@ -262,14 +262,15 @@ class Bayes:
             smooth.append(s)
             unsure.append(u)
             gains.append(g)
+        seen = [k for k in range(self.arms) if any(row[k] for row in self.counts)]
         start = 0.0
-        for s in smooth:
-            start += s[0]
-        start /= self.arms
+        for k in seen:
+            start += smooth[k][0]
+        start /= len(seen)
         spread = 0.0
-        for s, u in zip(smooth, unsure, strict=True):
-            spread += (s[0] - start) * (s[0] - start) + u[0]
-        spread = max(spread / self.arms, 0.01 * self.noise[0], floor)
+        for k in seen:
+            spread += (smooth[k][0] - start) * (smooth[k][0] - start) + unsure[k][0]
+        spread = max(spread / len(seen), 0.01 * self.noise[0], floor)
         for r in range(last):
             above = [k for k in range(self.arms) if any(self.counts[h][k] for h in range(r + 1, last + 1))]
             moved = 0.0
@@ -284,3 +285,109 @@ class Bayes:
             self.steps[r] = max((self.nu0 * self.r0 * self.r0 * spread + squares) / (self.nu0 + len(above)), floor)
             self.predicted[r] = self.steps[r] * (1 + 1 / (len(above) + 1.0))
         self.start, self.spread = start, spread
+
+
+class TopTwo(Bayes):
+    """MFTopTwo with its chain, one arm at a time."""
+
+    def __init__(self, fidelities, arms, capital):
+        super().__init__(fidelities, arms, r0=0.5, nu0=5.0)
+        kept = [len(fidelities) - 1]
+        for m in range(len(fidelities) - 2, -1, -1):
+            if 2.0 * fidelities.costs[m] <= fidelities.costs[kept[0]]:
+                kept = [m, *kept]
+        self.capital, self.swept, best = capital * (1 + 1e-12), 1, 0.0
+        lowest = kept[0]
+        for below, m in enumerate(reversed(kept)):
+            affordable = 0.75 * capital * (1 + 1e-12)
+            n = arms if arms * fidelities.costs[m] <= affordable else int(affordable / fidelities.costs[m])
+            worth = n / (1 + 0.2 * below**3)
+            if worth > best:
+                best, lowest, self.swept = worth, m, n
+        self.rows = [m for m in kept if m >= lowest]
+        self.costs = [fidelities.costs[m] for m in self.rows]
+        self.counts, self.sums, self.squares = ([[zero] * arms for _ in self.rows] for zero in (0, 0.0, 0.0))  # type: ignore[assignment]
+
+    def left(self):
+        spent = 0.0
+        for cost, row in zip(self.costs, self.counts, strict=True):
+            spent += cost * sum(row)
+        return self.capital - spent
+
+    def choose(self):
+        seen = [k for k in range(self.arms) if any(row[k] for row in self.counts)]
+        if len(seen) < self.swept and (self.costs[0] <= self.left() or not seen):
+            return min(set(range(self.arms)) - set(seen)), self.rows[0]
+        beliefs = {k: self.filter(k) for k in seen}
+        mean = {k: beliefs[k][2][-1] for k in seen}
+        variance = {k: math.sqrt(beliefs[k][3][-1]) ** 2 for k in seen}
+        leader = max(seen, key=lambda k: mean[k])
+        behind = {k: (mean[leader] - mean[k]) / math.sqrt(variance[leader] + variance[k]) for k in seen if k != leader}
+        pair = [leader, min(behind, key=lambda k: behind[k])] if behind else [leader]
+        options = []
+        for r, cost in enumerate(self.costs):
+            new = sum(self.counts[r][k] == 0 for k in pair)
+            if max(new, 1) * cost <= self.left():
+                options.append(r)
+        if not options:
+            options = [0] if self.costs[0] <= self.left() else list(range(len(self.rows)))
+        best, chosen = -1.0, (leader, self.rows[0])
+        for k in pair:
+            _, wide, _, variances = beliefs[k]
+            smooth, link = list(variances), list(variances)
+            for r in range(len(self.rows) - 2, -1, -1):
+                gain = variances[r] / wide[r + 1]
+                smooth[r] = variances[r] + gain * gain * (smooth[r + 1] - wide[r + 1])
+                link[r] = link[r + 1] * gain
+            for r in options:
+                worth = link[r] * (link[r] / ((smooth[r] + self.noise[r]) * self.costs[r]))
+                if worth > best:
+                    best, chosen = worth, (k, self.rows[r])
+        return chosen
+
+    def tell(self, arm, fidelity, reward):
+        r = self.rows.index(fidelity)
+        self.counts[r][arm] += 1
+        self.sums[r][arm] += reward
+        self.squares[r][arm] += reward * reward
+        self.fit_noise()
+        seen = sum(any(row[k] for row in self.counts) for k in range(self.arms))
+        if sum(map(sum, self.counts)) == seen:  # no second look yet
+            self.start_values()
+            for _ in range(5):
+                self.em_step()
+        else:
+            self.em_step()
+
+    def first_means(self):
+        numbers = [sum(n > 0 for n in row) for row in self.counts]
+        r = numbers.index(max(numbers))
+        means = [total / n for total, n in zip(self.sums[r], self.counts[r], strict=True) if n]
+        start = 0.0
+        for mean in means:
+            start += mean
+        start /= len(means)
+        variance = 0.0
+        for mean in means:
+            variance += (mean - start) * (mean - start)
+        return start, variance / len(means)
+
+    def fit_noise(self):
+        _, variance = self.first_means()
+        self.noise = []
+        for r in range(len(self.rows)):
+            within, freedom = 0.0, 0.0
+            for k in range(self.arms):
+                n = self.counts[r][k]
+                if n:
+                    within += max(self.squares[r][k] - self.sums[r][k] * self.sums[r][k] / n, 0.0)
+                    freedom += n - 1
+            before, below = (5.0, 0.7 * self.noise[-1]) if r else (1.0, 0.05 * variance)
+            self.noise.append(max((before * below + within) / max(before + freedom, 1.0), self.floor()))
+
+    def start_values(self):
+        self.start, variance = self.first_means()
+        self.spread = max(variance - self.noise[0], 0.1 * variance, 0.01 * self.noise[0], self.floor())
+        steps = len(self.rows) - 1
+        self.shifts, self.steps = [0.0] * steps, [self.r0 * self.r0 * self.spread] * steps
+        self.predicted = list(self.steps)

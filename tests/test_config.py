@@ -3,7 +3,7 @@
 import numpy as np
 import pytest
 
-from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, MFAda, MFBayes, SubGaussian, paper_problem
+from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, MFAda, MFBayes, MFTopTwo, SubGaussian, paper_problem
 from mfbandit.config import NUMBER, Config, as_toml, described
 from mfbandit.problems import learning_curve_problem, misleading_problem
 
@@ -94,8 +94,8 @@ HAS_COST = "[fidelities] needs the key costs, a list of numbers; it has cost, di
 
 
 def test_parameters_of_every_kind(config):
-    text = '[[policies]]\nname = "MFUCB"\nrho = 2\nkl = true\n[[policies]]\nname = "MFBayes"\nkappa = 3\n[[policies]]\nname = "MFAda"\n'
-    assert config(text).policies() == [MFUCB(2.0, kl=True), MFBayes(kappa=3.0), MFAda()]
+    text = '[[policies]]\nname = "MFUCB"\nrho = 2\nkl = true\n[[policies]]\nname = "MFBayes"\nkappa = 3\n[[policies]]\nname = "MFAda"\n[[policies]]\nname = "MFTopTwo"\ncapital = 50\nshare = 0.5\n'
+    assert config(text).policies() == [MFUCB(2.0, kl=True), MFBayes(kappa=3.0), MFAda(), MFTopTwo(50, share=0.5)]
     with pytest.raises(ValueError, match="number 1 kl must be true or false, got 1"):
         config('[[policies]]\nname = "MFUCB"\nkl = 1\n').policies()
 
@@ -170,8 +170,9 @@ def test_wrong_problems(config, text, said):
     [
         (
             '[[policies]]\nname = "UBC"\n',
-            "[[policies]] number 1 name must be one of MFAda, MFBayes, MFUCB, UCB, got 'UBC'",
+            "[[policies]] number 1 name must be one of MFAda, MFBayes, MFTopTwo, MFUCB, UCB, got 'UBC'",
         ),
+        ('[[policies]]\nname = "MFTopTwo"\n', "[[policies]] number 1 needs the key capital, a finite number"),
         ("[[policies]]\nrho = 2\n", "[[policies]] number 1 needs the key name, text in quotes"),
         ('[[policies]]\nname = "UCB"\nrho = "two"\n', "[[policies]] number 1 rho must be a finite number, got 'two'"),
         ('[[policies]]\nname = "UCB"\nrho = -2\n', "[[policies]] number 1 rho must be positive and finite, got -2"),

@@ -33,7 +33,8 @@ from mfbandit import (
     paper_problem,
     simulate,
 )
-from mfbandit.policies.mfbayes import Chain, Posterior, quantile
+from mfbandit.policies.chain import Posterior
+from mfbandit.policies.mfbayes import Chain, quantile
 from mfbandit.runs import plain_run
 from tests.oracle_policies import Bayes, policy_plays
 from tests.strategies import problems

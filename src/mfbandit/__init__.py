@@ -29,7 +29,7 @@ if TYPE_CHECKING:
     from mfbandit.fidelities import Fidelities
     from mfbandit.parallel import Ran, run
     from mfbandit.planning import Plan, plan
-    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
+    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFTopTwo, Policy
     from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
     from mfbandit.problems import (
         gap_problem,
@@ -39,6 +39,7 @@ if TYPE_CHECKING:
         paper_problem,
     )
     from mfbandit.runs import simulate
+    from mfbandit.search import MFSearchCV
     from mfbandit.simulation import Comparison, Simulation, Summary, compare
     from mfbandit.stats import Play, Stats
     from mfbandit.store import Store
@@ -64,6 +65,8 @@ __all__ = [
     "History",
     "MFAda",
     "MFBayes",
+    "MFSearchCV",
+    "MFTopTwo",
     "NoActiveArms",
     "NoResults",
     "NotAllowed",
@@ -133,7 +136,7 @@ _MODULES = {
     "fidelities": ("Fidelities",),
     "parallel": ("Ran", "run"),
     "planning": ("Plan", "plan"),
-    "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "Policy"),
+    "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "MFTopTwo", "Policy"),
     "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
     "problems": (
         "gap_problem",
@@ -143,6 +146,7 @@ _MODULES = {
         "paper_problem",
     ),
     "runs": ("simulate",),
+    "search": ("MFSearchCV",),
     "simulation": ("Comparison", "Simulation", "Summary", "compare"),
     "stats": ("Play", "Stats"),
     "store": ("Store",),

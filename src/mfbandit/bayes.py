@@ -25,8 +25,9 @@ from mfbandit.engine import (
 )
 from mfbandit.lazy import LONGER, ROOM, obstacle, record, weigh
 from mfbandit.policies import mfbayes
+from mfbandit.policies.chain import FLOOR, LEAST_SPREAD, NOISE_WEIGHT
 from mfbandit.policies.level import GRAIN
-from mfbandit.policies.mfbayes import FIRST_STEPS, FLOOR, GROWTH, LEAST_SPREAD, NOISE_WEIGHT, SECOND_LOOKS, MFBayes
+from mfbandit.policies.mfbayes import FIRST_STEPS, GROWTH, SECOND_LOOKS, MFBayes
 from mfbandit.problem import Problem
 
 quantile = compiled(mfbayes.quantile)

@@ -256,7 +256,11 @@ class Config:
         name = table.need("name", TEXT)
         if name not in kinds:
             raise ValueError(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
-        fields = table.chosen({field.name: _KINDS[field.type] for field in dataclasses.fields(kinds[name])})  # type: ignore[arg-type]
+        known = dataclasses.fields(kinds[name])  # type: ignore[arg-type]
+        for field in known:
+            if field.default is dataclasses.MISSING:
+                table.need(field.name, _KINDS[field.type])
+        fields = table.chosen({field.name: _KINDS[field.type] for field in known})
         table.close()
         with at(table.where):
             return kinds[name](**fields)

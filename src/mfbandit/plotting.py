@@ -5,7 +5,7 @@ function draws on the ``ax`` it is given, or on a new figure, and returns the ax
 """
 
 from collections.abc import Mapping, Sequence
-from typing import TypeAlias
+from typing import Any, TypeAlias
 
 import matplotlib.pyplot as plt
 import numpy as np
@@ -21,6 +21,7 @@ from mfbandit.theory import gaps, partition
 COLOURS = ("#E69F00", "#009E73", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9", "#F0E442")
 DASHES = ("-", "--", "-.", ":")
 MOST_DOTS = 20_000  # more cannot be seen, and make files large
+MOST_BARS = 20  # candidates in a picture
 FEW = 4  # curves among which there is room for a legend
 GOLDEN = (5**0.5 - 1) / 2
 
@@ -222,8 +223,56 @@ def plot_ratios(ratios: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes
     return _tidy(ax)
 
 
-def _axes(ax: Axes | None, height: float = 3.4) -> Axes:
-    return plt.subplots(figsize=(5.2, height), layout="constrained")[1] if ax is None else ax
+def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Axes | None = None) -> Axes:
+    """Where the capital of a search went: what each candidate cost at each fidelity, the best candidate first.
+
+    Beside a bar is the candidate's mean score at the highest fidelity at which it was tried.
+
+    Args:
+        results: ``cv_results_`` of an :class:`~mfbandit.MFSearchCV`.
+        unit: of the capital.
+        ax: where to draw; a new figure by default.
+
+    >>> results = {"candidate": ["a", "b"], "rank_test_score": [2, 1], "mean_test_score": [0.5, 0.9],
+    ...            "fidelity": ["0.25", "1"], "cost_at_0.25": [0.25, 0.5], "cost_at_1": [0.0, 3.0]}
+    >>> ax = plot_spending(results)
+    >>> [label.get_text() for label in ax.get_yticklabels()]
+    ['b', 'a']
+    >>> plt.close(ax.figure)
+    """
+    order = np.argsort(np.asarray(results["rank_test_score"]), kind="stable")
+    shown, others = order[:MOST_BARS], order[MOST_BARS:]
+    names = [name.removeprefix("cost_at_") for name in results if name.startswith("cost_at_")]
+    rows = np.arange(len(shown) + bool(len(others)))
+    ax = _axes(ax, height=1.1 + 0.24 * len(rows), width=6.4)
+    end = np.zeros(len(rows))
+    for m, name in enumerate(names):
+        cost = np.asarray(results[f"cost_at_{name}"])
+        bars = np.append(cost[shown], [cost[others].sum()] if len(others) else [])
+        ax.barh(rows, bars, 0.72, end, color=COLOURS[(5, 0, 4, 1, 2, 3)[m % 6]], label=name, lw=0)
+        end = end + bars
+    for row, k in enumerate(shown):
+        text = _score_text(results, k, names[-1])
+        ax.annotate(text, (end[row], row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7.5)
+    labels = [str(results["candidate"][k]) for k in shown] + [f"{len(others)} others"] * bool(len(others))
+    ax.set_yticks(rows, labels, fontsize=8)
+    ax.set_ylim(len(rows) - 0.4, -0.6)
+    ax.set_xlim(0, 1.22 * max(float(end.max()), 1e-12))
+    ax.set_xlabel(f"capital spent  ({unit})")
+    ax.legend(title="fidelity", loc="lower right", framealpha=0.85, edgecolor="none", fontsize=8, title_fontsize=8)
+    return _tidy(ax, grid="x")
+
+
+def _score_text(results: Mapping[str, Any], k: int, top: str) -> str:
+    """A candidate's mean score, and at which fidelity where that is not the highest."""
+    score, fidelity = results["mean_test_score"][k], results["fidelity"][k]
+    if np.isfinite(score):
+        return f"{score:.3f}" + ("" if fidelity == top else f" at {fidelity}")
+    return "no score"
+
+
+def _axes(ax: Axes | None, height: float = 3.4, width: float = 5.2) -> Axes:
+    return plt.subplots(figsize=(width, height), layout="constrained")[1] if ax is None else ax
 
 
 def _tidy(ax: Axes, grid: str = "both") -> Axes:

@@ -167,12 +167,34 @@ def _position(name_or_id: str | int) -> int:
     raise ValueError(f"name_or_id must be one of {', '.join(names)}, or its OpenML number, got {name_or_id!r}")
 
 
+def recorded_curves(name_or_id: str | int) -> list[list[tuple[FloatArray, IntArray]]]:
+    """The results behind :func:`learning_curve_problem`: accuracies, and the random split that each is of.
+
+    A list for each size, in it a pair of arrays for each learner. Splits have numbers from 0 to 124, the same for all
+    learners; they increase within a pair.
+
+    >>> scores, splits = recorded_curves("cmc")[0][0]
+    >>> scores[:3].tolist(), splits[:3].tolist()
+    ([0.4189, 0.4122, 0.4662], [0, 1, 2])
+    """
+    position = _position(name_or_id)
+    return [list(zip(*pair, strict=True)) for pair in zip(_recorded(position), _cells(position, "splits"), strict=True)]
+
+
 def _recorded(position: int) -> list[list[FloatArray]]:
     """The recorded accuracies at each size of each learner."""
+    return [[scores / 10_000 for scores in row] for row in _cells(position, "scores")]
+
+
+def _cells(position: int, what: str) -> list[list[IntArray]]:
+    """An array's parts for each size and learner of a data set."""
     curves = _learning_curves()
     arms, sizes = curves["present"].sum(axis=1), curves["sizes"].shape[1]
+    first = sizes * int(arms[:position].sum())
+    last = first + sizes * int(arms[position])
     ends = np.cumsum(curves["counts"].astype(np.int64))
-    cells = np.split(curves["scores"] / 10_000, ends[:-1])[sizes * arms[:position].sum() :]
+    begins = np.concatenate([[0], ends])
+    cells = [curves[what][begins[i] : begins[i + 1]] for i in range(first, last)]
     return [cells[m * arms[position] : (m + 1) * arms[position]] for m in range(sizes)]
 
 

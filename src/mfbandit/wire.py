@@ -1,6 +1,7 @@
 """Policies and fidelities as dictionaries for JSON, and back."""
 
-from dataclasses import asdict, is_dataclass
+from dataclasses import MISSING, asdict, is_dataclass
+from dataclasses import fields as dataclass_fields
 from typing import Any, TypeVar
 
 from mfbandit.concentration import Bounded, Concentration, SubGaussian
@@ -86,7 +87,14 @@ def _revive(what: str, known: tuple[type[Thing], ...], record: dict[str, Any]) -
         name = record.get("name") if isinstance(record, dict) else record
         raise ValueError(f"{what} must be one of {sorted(kinds)}, got {name!r}; one of your own has to be passed in")
     fields = {field: value for field, value in record.items() if field != "name"}
+    missing = [field for field in _needed(kinds[record["name"]]) if field not in fields]
+    if missing:
+        raise ValueError(f"{what} {record['name']} must have the fields {missing}, got {sorted(fields)}")
     try:
         return kinds[record["name"]](**fields)
     except TypeError:
         raise ValueError(f"{what} {record['name']} does not have the fields {sorted(fields)}") from None
+
+
+def _needed(kind: type) -> list[str]:
+    return [field.name for field in dataclass_fields(kind) if field.default is MISSING]

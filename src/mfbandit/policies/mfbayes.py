@@ -8,6 +8,7 @@ import numpy as np
 from mfbandit.arrays import FloatArray, IntArray
 from mfbandit.confidence import most_promising, safest
 from mfbandit.fidelities import Fidelities
+from mfbandit.policies.chain import LEAST_SPREAD, Model, Posterior, em_step, least_variance, pooled_noise, total
 from mfbandit.policies.level import GRAIN, overlaps, roots
 from mfbandit.stats import Stats
 from mfbandit.values import number, positive
@@ -15,44 +16,24 @@ from mfbandit.values import number, positive
 SECOND_LOOKS = 5  # arms that are looked at twice before anything is fitted
 GROWTH = 1.01  # the chain is fitted anew when the capital spent has grown by this factor
 FIRST_STEPS = 5  # of EM for the first fit; one for each later
-NOISE_WEIGHT = 5.0  # results that the noise of the fidelity below counts for
-LEAST_SPREAD = 0.01  # of the noise: arms whose first results happen to be equal are not taken to be all the same
 MOST = 600.0  # exp of more is no number
-FLOOR = 1e-9  # no deviation is below this share of the size of rewards
 
 
 @dataclass(frozen=True, eq=False)
-class Chain:
-    r"""What was fitted: μ^(1)_k ~ N(a, τ_0²), μ^(m+1)_k = μ^(m)_k + b_m + N(0, τ_m²), rewards N(μ^(m)_k, s_m²).
+class Chain(Model):
+    """The fitted chain, and what is kept beside it.
 
     Args:
-        start: a, in units of reward.
-        spread: τ_0².
-        shifts: b_m between fidelities that are used; shape (R − 1,).
-        steps: τ_m²; shape (R − 1,).
-        predicted: the variance of a step as it is predicted, τ_m²(1 + 1/(n_m + 1)), n_m arms having been seen above m;
-            shape (R − 1,).
-        noise: s_m²; shape (R,).
         spent: the capital spent when it was fitted.
         seen: the capital spent at the last result.
         tops: results at the highest fidelity so far.
         due: plays that the safeguard is owed.
     """
 
-    start: float
-    spread: float
-    shifts: FloatArray
-    steps: FloatArray
-    predicted: FloatArray
-    noise: FloatArray
     spent: float
     seen: float
     tops: int
     due: int
-
-    def __post_init__(self) -> None:
-        for array in (self.shifts, self.steps, self.predicted, self.noise):
-            array.flags.writeable = False
 
 
 @dataclass(frozen=True)
@@ -188,7 +169,7 @@ class MFBayes:
         start = total(means) / len(means)
         floor = least_variance(told)
         variance = total((means - start) * (means - start)) / len(means)
-        noise = _noise(told, rows, floor)
+        noise = pooled_noise(told, rows, floor)
         spread = max(variance - float(noise[0]), 0.1 * variance, LEAST_SPREAD * float(noise[0]), floor)
         nothing = np.zeros(len(rows) - 1)
         steps = np.full(len(rows) - 1, self.r0 * self.r0 * spread)
@@ -203,7 +184,7 @@ class MFBayes:
         price = fidelities.costs[-1] / self.safeguard
         return max(0, chain.due - (tops - chain.tops)) + int(spent / price) - int(chain.seen / price)
 
-    def _index(self, belief: "Posterior", stats: Stats, fidelities: Fidelities) -> FloatArray:
+    def _index(self, belief: Posterior, stats: Stats, fidelities: Fidelities) -> FloatArray:
         root = roots(stats.plays, fidelities)
         overlap = overlaps(root)
         spent = _spent(stats.plays, fidelities) / fidelities.costs[0]
@@ -225,126 +206,13 @@ def quantile(ratio: float, nu: float) -> float:
     return math.sqrt(nu * math.expm1(min(2.0 * math.log(ratio) / nu, MOST)))
 
 
-class Posterior:
-    """Means and variances of every arm at the used fidelities, given all results: a Kalman filter and smoother.
-
-    Pending plays narrow variances and move no mean. Arrays have shape (R, K), ``values`` and ``deviations`` (K,).
-    """
-
-    def __init__(self, chain: Chain, stats: Stats, rows: list[int]) -> None:
-        counts = stats.counts[rows]
-        means = np.where(counts > 0, stats.sums[rows] / np.maximum(counts, 1), 0.0)
-        self.noise = chain.noise
-        self.means, self.filtered, variances, predicted = _filter(chain, counts, means)
-        if stats.pending.any():
-            _, _, variances, predicted = _filter(chain, stats.plays[rows], means)
-        self.gains, self.variances, self.links = _smooth(variances, predicted)
-        self.values = self.filtered[-1]
-        self.deviations: FloatArray = np.sqrt(variances[-1])
-
-    def smoothed(self) -> FloatArray:
-        """E μ^(m)_k given all results; shape (R, K)."""
-        smooth = self.filtered.copy()
-        for r in range(len(smooth) - 2, -1, -1):
-            smooth[r] = self.filtered[r] + self.gains[r] * (smooth[r + 1] - self.means[r + 1])
-        return smooth
-
-    def most_telling(self, arm: int, costs: list[float]) -> int:
-        """The row with the largest Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m), the lowest among ties."""
-        best, chosen = -1.0, 0
-        for r, cost in enumerate(costs):
-            link = float(self.links[r, arm])
-            worth = link * (link / ((float(self.variances[r, arm]) + float(self.noise[r])) * cost))
-            if worth > best:
-                best, chosen = worth, r
-        return chosen
-
-
-def _filter(chain: Chain, plays: IntArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Predicted and filtered means, filtered and predicted variances; each of shape (R, K)."""
-    predicted, filtered = np.empty(plays.shape), np.empty(plays.shape)
-    variances, before = np.empty(plays.shape), np.empty(plays.shape)
-    mean, variance = np.full(plays.shape[1], chain.start), np.full(plays.shape[1], chain.spread)
-    for r in range(len(plays)):
-        predicted[r], before[r] = mean, variance
-        noise = chain.noise[r]
-        weight = variance * plays[r] + noise
-        mean = mean + variance * plays[r] / weight * (means[r] - mean)
-        variance = variance * (noise / weight)
-        filtered[r], variances[r] = mean, variance
-        if r < len(plays) - 1:
-            mean, variance = mean + chain.shifts[r], variance + chain.predicted[r]
-    return predicted, filtered, variances, before
-
-
-def _smooth(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The smoother's gains, smoothed variances, and covariances with the highest fidelity; each of shape (R, K)."""
-    gains, smooth, links = np.zeros(variances.shape), variances.copy(), variances.copy()
-    for r in range(len(variances) - 2, -1, -1):
-        gains[r] = variances[r] / predicted[r + 1]
-        smooth[r] = variances[r] + gains[r] * gains[r] * (smooth[r + 1] - predicted[r + 1])
-        links[r] = links[r + 1] * gains[r]
-    return gains, smooth, links
-
-
 def _refit(policy: MFBayes, chain: Chain, told: Stats, fidelities: Fidelities, *, steps: int) -> Chain:
     """Noise from the spread within arms, and steps of EM for the rest."""
     rows, floor = policy.used(fidelities), least_variance(told)
-    chain = replace(chain, noise=_noise(told, rows, floor))
+    chain = replace(chain, noise=pooled_noise(told, rows, floor))
     for _ in range(steps):
-        chain = _em_step(policy, chain, told, rows, floor)
+        chain = em_step(chain, told, rows, floor, r0=policy.r0, nu0=policy.nu0)
     return chain
-
-
-def _em_step(policy: MFBayes, chain: Chain, told: Stats, rows: list[int], floor: float) -> Chain:
-    belief = Posterior(chain, told, rows)
-    smooth, variances, gains = belief.smoothed(), belief.variances, belief.gains
-    seen = told.counts.any(axis=0)
-    arms = int(seen.sum())
-    start = total(smooth[0][seen]) / arms
-    away = smooth[0][seen] - start
-    spread = max(total(away * away + variances[0][seen]) / arms, LEAST_SPREAD * float(chain.noise[0]), floor)
-    shifts, steps, predicted = np.zeros(len(rows) - 1), np.zeros(len(rows) - 1), np.zeros(len(rows) - 1)
-    for r in range(len(rows) - 1):
-        above = (told.counts[rows[r + 1 :]] > 0).any(axis=0)
-        number_above = int(above.sum())
-        moved = smooth[r + 1][above] - smooth[r][above]
-        shifts[r] = total(moved) / (number_above + chain.steps[r] / chain.spread)
-        off = moved - shifts[r]
-        unsure = variances[r + 1][above] * (1.0 - 2.0 * gains[r][above]) + variances[r][above]
-        squares = total(off * off + np.maximum(unsure, 0.0))
-        steps[r] = max((policy.nu0 * policy.r0 * policy.r0 * spread + squares) / (policy.nu0 + number_above), floor)
-        predicted[r] = steps[r] * (1.0 + 1.0 / (number_above + 1.0))
-    return replace(chain, start=start, spread=spread, shifts=shifts, steps=steps, predicted=predicted)
-
-
-def _noise(told: Stats, rows: list[int], floor: float) -> FloatArray:
-    """s_m², pooled within arms; the fidelity below counts for five results."""
-    noise = np.zeros(len(rows))
-    for r, m in enumerate(rows):
-        seen = np.flatnonzero(told.counts[m] > 0)
-        counts, sums = told.counts[m, seen], told.sums[m, seen]
-        within = total(np.maximum(told.squares[m, seen] - sums * sums / counts, 0.0))
-        freedom = total((counts - 1).astype(np.float64))
-        before = NOISE_WEIGHT if r else 0.0
-        below = float(noise[r - 1]) if r else 0.0
-        noise[r] = max((before * below + within) / max(before + freedom, 1.0), floor)
-    return noise
-
-
-def least_variance(told: Stats) -> float:
-    """The smallest variance that is taken for real: a billionth of the size of the rewards, squared."""
-    size = math.sqrt(total(told.squares.ravel()) / max(1, int(told.counts.sum())))
-    return FLOOR * FLOOR * (size * size if size > 0 else 1.0)
-
-
-def total(values: FloatArray) -> float:
-    """The sum, term after term in this order: the compiled rule adds up the same way.
-
-    >>> total(np.array([0.1, 0.2, 0.3])) == 0.1 + 0.2 + 0.3
-    True
-    """
-    return float(np.add.accumulate(values)[-1]) if len(values) else 0.0
 
 
 def _spent(plays: IntArray, fidelities: Fidelities) -> float:

@@ -1,0 +1,286 @@
+"""Selection by replay: which learner is recommended after a budget is spent on recorded learning curves.
+
+Arms are learners, fidelities about N/64, N/16, N/4 and N training rows, a cost is the mean training time. A rule may
+spend C = 0.25, 0.5, 1 or 2 times a full look at every arm; its loss is how much worse the arm that it recommends is
+than the best one, by their mean accuracies at N. What a rule has to be told or has constants for is chosen on every
+second data set (:data:`CHOOSING`), and the table is of the others (:data:`REPORTED`). Arms come in another order with
+every seed, and the i-th look at an arm and fidelity shows every rule the same reward.
+"""
+
+import math
+import sys
+import time
+from collections.abc import Callable, Iterable
+from dataclasses import dataclass, replace
+from functools import cache, partial
+from typing import Any
+
+import numpy as np
+
+import mfbandit as mfb
+from mfbandit.capital import limit
+from mfbandit.policies.protocol import Remembers
+from mfbandit.problems import recorded_curves
+
+LOOKS = (0.25, 0.5, 1.0, 2.0)
+BARS = (0.25, 0.5, 1.0)  # where MFTopTwo has to be ahead
+AT_MOST = 0.75  # of halving's mean loss
+CHOOSING, REPORTED = (tuple(mfb.learning_curve_names())[first::2] for first in (0, 1))
+ETAS, RHOS = (2, 3, 4, 6), (0.25, 0.5, 1.0, 2.0)  # what is tried
+DRAWS = 10_000  # of the bootstrap over data sets
+
+Rule = Callable[["Desk", float], int]
+problem_of, results_of = cache(mfb.learning_curve_problem), cache(recorded_curves)
+
+
+class Desk:
+    """One data set as a rule meets it: it pays for looks, and never more than the budget.
+
+    Args:
+        name: the data set.
+        seed: for the order of the arms and the rewards.
+        paired: the i-th look at a fidelity is at the same split for all arms, as far as it was recorded for them;
+            else every look is at any split.
+        budget: what all looks together may cost.
+    """
+
+    def __init__(self, name: str, seed: int, *, paired: bool, budget: float) -> None:
+        truth = problem_of(name)
+        self._seed, self._paired, self._budget = seed, paired, budget
+        self._order = np.random.default_rng([seed, 0]).permutation(truth.arms)
+        self._cells = results_of(name)
+        self.fidelities = truth.fidelities
+        self.means = truth.means[-1, self._order]
+        self.stats = mfb.Stats.empty(*truth.means.shape)
+        self._rewards: dict[tuple[int, int], list[float]] = {}
+        self._tally = [0] * len(self.fidelities)
+
+    @property
+    def spent(self) -> float:
+        """The cost of all looks so far."""
+        return sum(map(math.prod, zip(self.fidelities.costs, self._tally, strict=True)))
+
+    def affords(self, fidelity: int, looks: int = 1) -> bool:
+        """Whether so many more looks fit into the budget."""
+        return self.spent + looks * self.fidelities.costs[fidelity] <= limit(self._budget)
+
+    def look(self, arm: int, fidelity: int) -> None:
+        """Take one look and pay for it."""
+        if not self.affords(fidelity):
+            raise RuntimeError(f"no rule may spend more than its budget {self._budget:g}, and one did")
+        self._tally[fidelity] += 1
+        reward = self._reward(arm, fidelity, int(self.stats.counts[fidelity, arm]))
+        self.stats = replace(self.stats)  # what was added up of the old numbers is no longer true
+        self.stats.counts[fidelity, arm] += 1
+        self.stats.sums[fidelity, arm] += reward
+        self.stats.squares[fidelity, arm] += reward * reward
+
+    def _reward(self, arm: int, fidelity: int, earlier: int) -> float:
+        known = self._rewards.setdefault((fidelity, arm), [])
+        while len(known) <= earlier:
+            known += self._more(arm, fidelity, len(known))
+        return known[earlier]
+
+    def _more(self, arm: int, fidelity: int, known: int) -> list[float]:
+        scores, splits = self._cells[fidelity][int(self._order[arm])]
+        if self._paired:
+            places = np.random.default_rng([self._seed, 1, fidelity]).permutation(256)
+            return scores[np.argsort(places[splits])].tolist()  # and again from the start, should they run out
+        rng = np.random.default_rng([self._seed, 2, fidelity, int(self._order[arm]), known])
+        return scores[rng.integers(len(scores), size=64)].tolist()
+
+
+def played(make: Callable[[float], mfb.Policy], desk: Desk, budget: float) -> int:
+    """The arm that a policy recommends once its next play does not fit."""
+    policy = make(budget)
+    remember = policy.remember if isinstance(policy, Remembers) else None
+    while True:
+        arm, fidelity = policy.choose(desk.stats, desk.fidelities)
+        if not desk.affords(fidelity):
+            return policy.recommend(desk.stats, desk.fidelities)
+        desk.look(arm, fidelity)
+        if remember is not None:
+            desk.stats = replace(desk.stats, memory=remember(desk.stats, desk.fidelities))
+
+
+def halving(eta: float, desk: Desk, budget: float) -> int:
+    """Successive halving: rounds of equal budgets, each keeping the best 1/eta of the arms.
+
+    A round looks at all arms that are left, at the highest fidelity at which its budget pays for that, and as often as
+    it pays for; what it leaves goes to later rounds. Where not even one look at each fits, only the first arms take
+    part. Arms are ranked by their mean at the round's fidelity, earlier looks there included.
+    """
+    sizes = [len(desk.means)]
+    while sizes[-1] > 1:
+        sizes.append(math.ceil(sizes[-1] / eta))
+    alive = np.arange(sizes[0])
+    for i, size in enumerate(sizes[1:]):
+        share = (limit(budget) - desk.spent) / (len(sizes) - 1 - i)
+        fitting = [m for m, cost in enumerate(desk.fidelities.costs) if len(alive) * cost <= share]
+        fidelity = fitting[-1] if fitting else 0
+        cost = desk.fidelities.costs[fidelity]
+        alive = alive if fitting else alive[: max(1, int(share / cost))]
+        for arm in np.tile(alive, max(1, int(share / (len(alive) * cost)))).tolist():
+            if desk.affords(fidelity):
+                desk.look(arm, fidelity)
+        alive = _best(desk, alive, fidelity)[:size]
+    return int(alive[0])
+
+
+def bracket(eta: float, desk: Desk, budget: float) -> int:
+    """Successive halving as in grid searches: one look an arm at each rung, from the highest start that fits.
+
+    Rungs are the fidelities from the start upwards, with K, K/eta, K/eta², ... arms; where no start fits all arms, as
+    many as the lowest one does.
+    """
+    costs, arms = desk.fidelities.costs, len(desk.means)
+    plans = [(m, _rungs(arms, eta, len(costs) - m)) for m in range(len(costs) - 1, -1, -1)]
+    plans += [(0, _rungs(n, eta, len(costs))) for n in range(arms - 1, 0, -1)]
+    plans += [(0, [max(1, int(limit(budget) / costs[0]))])]
+    start, sizes = next(
+        plan for plan in plans if sum(n * costs[plan[0] + i] for i, n in enumerate(plan[1])) <= limit(budget)
+    )
+    alive = np.arange(arms)
+    for i, size in enumerate(sizes):
+        alive = alive[:size]
+        for arm in alive.tolist():
+            desk.look(arm, start + i)
+        alive = _best(desk, alive, start + i)
+    return int(alive[0])
+
+
+def _rungs(arms: int, eta: float, number: int) -> list[int]:
+    return [math.ceil(arms / eta**i) for i in range(number)]
+
+
+def _best(desk: Desk, arms: Any, fidelity: int) -> Any:  # noqa: ANN401 - arrays of arms
+    return arms[np.argsort(-desk.stats.means[fidelity, arms], kind="stable")]
+
+
+def losses(
+    rule: Rule, names: Iterable[str], seeds: int, *, paired: bool = False, looks: Iterable[float] = LOOKS
+) -> np.ndarray:
+    """The loss of what a rule recommends, shape (budgets, data sets, seeds)."""
+
+    def one(look: float, name: str, seed: int) -> float:
+        problem = problem_of(name)
+        budget = look * problem.arms * problem.fidelities.costs[-1]
+        desk = Desk(name, seed, paired=paired, budget=budget)
+        arm = rule(desk, budget)
+        return float(desk.means.max() - desk.means[arm])
+
+    return np.array([[[one(look, name, seed) for seed in range(seeds)] for name in names] for look in looks])
+
+
+def _same(policy: mfb.Policy) -> Callable[[float], mfb.Policy]:
+    return lambda _: policy  # whatever the budget
+
+
+def candidates() -> dict[str, dict[str, Rule]]:
+    """Rules with something to be chosen, each with its choices."""
+    return {
+        "successive halving": {f"η = {eta}": partial(halving, eta) for eta in ETAS},
+        "one look a rung": {f"η = {eta}": partial(bracket, eta) for eta in ETAS},
+        "UCB at the top": {f"ρ = {rho:g}": partial(played, _same(mfb.UCB(rho))) for rho in RHOS},
+        "MF-UCB, oracle's ζ": {f"ρ = {rho:g}": partial(played, _same(mfb.MFUCB(rho))) for rho in RHOS},
+    }
+
+
+FIXED: dict[str, Rule] = {
+    "MFBayes": partial(played, _same(mfb.MFBayes())),
+    "MFTopTwo": partial(played, mfb.MFTopTwo),
+}
+
+
+@dataclass(frozen=True)
+class Progress:
+    """Says on stderr what was measured, and how long it took."""
+
+    began: float
+
+    def __call__(self, what: str, mean: np.ndarray) -> None:
+        """One line, with mean losses in units of 1e-4."""
+        numbers = " ".join(f"{1e4 * value:6.1f}" for value in mean)
+        print(f"{time.perf_counter() - self.began:6.0f} s  {what:45}{numbers}", file=sys.stderr, flush=True)
+
+
+def chosen(seeds: int, names: tuple[str, ...], say: Progress) -> tuple[dict[str, Rule], dict[str, Any]]:
+    """Of each rule's choices the one with the smallest mean loss over :data:`BARS` on the choosing half."""
+    rules: dict[str, Rule] = {}
+    record: dict[str, Any] = {}
+    for rule, choices in candidates().items():
+        means = {}
+        for choice, run in choices.items():
+            means[choice] = losses(run, names, seeds).mean(axis=(1, 2))
+            say(f"choosing: {rule}, {choice}", means[choice])
+        best = min(means, key=lambda choice: float(means[choice][: len(BARS)].mean()))
+        rules[f"{rule}, {best}"] = choices[best]
+        record[rule] = {"chosen": best, "mean loss": {choice: mean.tolist() for choice, mean in means.items()}}
+    return rules | FIXED, record
+
+
+def measured(rules: dict[str, Rule], names: tuple[str, ...], seeds: int, say: Progress, *, paired: bool) -> Any:  # noqa: ANN401
+    """Mean losses and paired differences to halving, in the order of :data:`LOOKS`."""
+    table = {}
+    base = None
+    for rule, run in rules.items():
+        lost = losses(run, names, seeds, paired=paired)
+        base = lost if base is None else base
+        say(f"{'same splits' if paired else 'any splits'}: {rule}", lost.mean(axis=(1, 2)))
+        table[rule] = {
+            "mean loss": lost.mean(axis=(1, 2)).tolist(),
+            "difference": [interval((a - b).mean(axis=1)) for a, b in zip(lost, base, strict=True)],
+            "by data set": dict(zip(names, lost.mean(axis=2).T.tolist(), strict=True)),
+        }
+    return table
+
+
+def interval(values: np.ndarray) -> list[float]:
+    """The mean over data sets with a 95 % interval, by the bootstrap."""
+    means = np.random.default_rng(0).choice(values, (DRAWS, len(values))).mean(axis=1)
+    return [float(values.mean()), *np.quantile(means, [0.025, 0.975]).tolist()]
+
+
+def replay(*, seeds: int = 20, quick: bool = False) -> dict[str, Any]:
+    """Choose, measure, and judge; ``quick`` is a smoke run on a few data sets, too few to judge by."""
+    say = Progress(time.perf_counter())
+    choosing, reported = (CHOOSING[::16], REPORTED[::16]) if quick else (CHOOSING, REPORTED)
+    seeds = 2 if quick else seeds
+    rules, record = chosen(seeds, choosing, say)
+    tables = {
+        name: measured(rules, reported, seeds, say, paired=paired)
+        for name, paired in (("any splits", False), ("same splits", True))
+    }
+    result = {"looks": list(LOOKS), "seeds": seeds, "choosing": list(choosing), "reported": list(reported)}
+    return result | {"chosen": record, "tables": tables, "broken": [] if quick else verdicts(tables["any splits"])}
+
+
+def verdicts(table: dict[str, Any]) -> list[str]:
+    """Which bars do not hold."""
+    halved, *_ = table.values()
+    ours, wrong = table["MFTopTwo"], []
+    for i, look in enumerate(BARS):
+        ratio = ours["mean loss"][i] / halved["mean loss"][i]
+        if not ratio <= AT_MOST:
+            wrong.append(f"MFTopTwo at {look:g} Kλ_M: {ratio:.2f} of successive halving's mean loss, above {AT_MOST}")
+        if not ours["difference"][i][2] < 0:
+            high = 1e4 * ours["difference"][i][2]
+            wrong.append(
+                f"MFTopTwo at {look:g} Kλ_M: difference to successive halving up to {high:.1f}e-4, not below 0"
+            )
+    return wrong
+
+
+def markdown(result: dict[str, Any]) -> str:
+    """The tables, in units of 1e-4."""
+    lines = []
+    for title, table in result["tables"].items():
+        lines += [f"### {title[0].upper()}{title[1:]}", ""]
+        lines += ["| rule | " + " | ".join(f"{look:g} Kλ_M" for look in result["looks"]) + " |", "|---" * 5 + "|"]
+        for rule, row in table.items():
+            lines.append(f"| {rule} | " + " | ".join(f"{1e4 * value:.0f}" for value in row["mean loss"]) + " |")
+        differences = [
+            f"{1e4 * a:+.0f} ({1e4 * b:+.0f} to {1e4 * c:+.0f})" for a, b, c in table["MFTopTwo"]["difference"]
+        ]
+        lines += [f"| MFTopTwo − successive halving | {' | '.join(differences)} |", ""]
+    return "\n".join(lines)
