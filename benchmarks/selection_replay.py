@@ -19,6 +19,7 @@ import numpy as np
 
 import mfbandit as mfb
 from mfbandit.capital import limit
+from mfbandit.paired import Paired
 from mfbandit.policies.protocol import Remembers
 from mfbandit.problems import recorded_curves
 
@@ -101,6 +102,20 @@ def played(make: Callable[[float], mfb.Policy], desk: Desk, budget: float) -> in
         desk.look(arm, fidelity)
         if remember is not None:
             desk.stats = replace(desk.stats, memory=remember(desk.stats, desk.fidelities))
+
+
+def without_splits(desk: Desk, budget: float) -> int:
+    """MFTopTwo as a search has it by default: what a split does to all arms is taken out first."""
+    policy = Paired(mfb.MFTopTwo(budget))
+    while True:
+        arm, fidelity = policy.choose(desk.stats, desk.fidelities)
+        if not desk.affords(fidelity):
+            return policy.recommend(desk.stats, desk.fidelities)
+        split = int(desk.stats.counts[fidelity, arm])
+        before = float(desk.stats.sums[fidelity, arm])
+        desk.look(arm, fidelity)
+        policy.seen.append((fidelity, arm, split, float(desk.stats.sums[fidelity, arm]) - before))
+        desk.stats = replace(desk.stats, memory=policy.remember(desk.stats, desk.fidelities))
 
 
 def halving(eta: float, desk: Desk, budget: float) -> int:
@@ -186,7 +201,10 @@ def candidates() -> dict[str, dict[str, Rule]]:
     }
 
 
+HALVING = ("successive halving", "one look a rung")  # what MFTopTwo is compared with; bars are by the first
+SEARCH = "MFTopTwo, splits' effects out"
 FIXED: dict[str, Rule] = {
+    "one look a rung, η = 3 as scikit-learn": partial(bracket, 3),
     "MFBayes": partial(played, _same(mfb.MFBayes())),
     "MFTopTwo": partial(played, mfb.MFTopTwo),
 }
@@ -220,16 +238,20 @@ def chosen(seeds: int, names: tuple[str, ...], say: Progress) -> tuple[dict[str,
 
 
 def measured(rules: dict[str, Rule], names: tuple[str, ...], seeds: int, say: Progress, *, paired: bool) -> Any:  # noqa: ANN401
-    """Mean losses and paired differences to halving, in the order of :data:`LOOKS`."""
-    table = {}
-    base = None
+    """Mean losses and paired differences to each kind of halving, in the order of :data:`LOOKS`."""
+    table: dict[str, Any] = {}
+    halved: dict[str, np.ndarray] = {}
     for rule, run in rules.items():
         lost = losses(run, names, seeds, paired=paired)
-        base = lost if base is None else base
+        if rule.startswith(HALVING):
+            halved[rule] = lost
         say(f"{'same splits' if paired else 'any splits'}: {rule}", lost.mean(axis=(1, 2)))
         table[rule] = {
             "mean loss": lost.mean(axis=(1, 2)).tolist(),
-            "difference": [interval((a - b).mean(axis=1)) for a, b in zip(lost, base, strict=True)],
+            "differences": {
+                name: [interval((a - b).mean(axis=1)) for a, b in zip(lost, base, strict=True)]
+                for name, base in halved.items()
+            },
             "by data set": dict(zip(names, lost.mean(axis=2).T.tolist(), strict=True)),
         }
     return table
@@ -248,8 +270,8 @@ def replay(*, seeds: int = 20, quick: bool = False) -> dict[str, Any]:
     seeds = 2 if quick else seeds
     rules, record = chosen(seeds, choosing, say)
     tables = {
-        name: measured(rules, reported, seeds, say, paired=paired)
-        for name, paired in (("any splits", False), ("same splits", True))
+        "any splits": measured(rules, reported, seeds, say, paired=False),
+        "same splits": measured(rules | {SEARCH: without_splits}, reported, seeds, say, paired=True),
     }
     result = {"looks": list(LOOKS), "seeds": seeds, "choosing": list(choosing), "reported": list(reported)}
     return result | {"chosen": record, "tables": tables, "broken": [] if quick else verdicts(tables["any splits"])}
@@ -257,14 +279,15 @@ def replay(*, seeds: int = 20, quick: bool = False) -> dict[str, Any]:
 
 def verdicts(table: dict[str, Any]) -> list[str]:
     """Which bars do not hold."""
-    halved, *_ = table.values()
+    name, halved = next(iter(table.items()))
     ours, wrong = table["MFTopTwo"], []
+    difference = ours["differences"][name]
     for i, look in enumerate(BARS):
         ratio = ours["mean loss"][i] / halved["mean loss"][i]
         if not ratio <= AT_MOST:
             wrong.append(f"MFTopTwo at {look:g} Kλ_M: {ratio:.2f} of successive halving's mean loss, above {AT_MOST}")
-        if not ours["difference"][i][2] < 0:
-            high = 1e4 * ours["difference"][i][2]
+        if not difference[i][2] < 0:
+            high = 1e4 * difference[i][2]
             wrong.append(
                 f"MFTopTwo at {look:g} Kλ_M: difference to successive halving up to {high:.1f}e-4, not below 0"
             )
@@ -279,8 +302,18 @@ def markdown(result: dict[str, Any]) -> str:
         lines += ["| rule | " + " | ".join(f"{look:g} Kλ_M" for look in result["looks"]) + " |", "|---" * 5 + "|"]
         for rule, row in table.items():
             lines.append(f"| {rule} | " + " | ".join(f"{1e4 * value:.0f}" for value in row["mean loss"]) + " |")
-        differences = [
-            f"{1e4 * a:+.0f} ({1e4 * b:+.0f} to {1e4 * c:+.0f})" for a, b, c in table["MFTopTwo"]["difference"]
-        ]
-        lines += [f"| MFTopTwo − successive halving | {' | '.join(differences)} |", ""]
+        lines += ["", *_against_halving(table, SEARCH if SEARCH in table else "MFTopTwo"), ""]
     return "\n".join(lines)
+
+
+def _against_halving(table: dict[str, Any], ours: str) -> list[str]:
+    """Shares of the mean losses of each kind of halving, and differences with their intervals."""
+    lines = [f"| {ours} over, and minus | " + " | ".join(f"{look:g} Kλ_M" for look in LOOKS) + " |", "|---" * 5 + "|"]
+    for name, differences in table[ours]["differences"].items():
+        shares = np.array(table[ours]["mean loss"]) / np.array(table[name]["mean loss"])
+        cells = [
+            f"{share:.2f}, {1e4 * a:+.0f} ({1e4 * b:+.0f} to {1e4 * c:+.0f})"
+            for share, (a, b, c) in zip(shares, differences, strict=True)
+        ]
+        lines.append(f"| {name} | " + " | ".join(cells) + " |")
+    return lines

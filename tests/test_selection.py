@@ -57,9 +57,9 @@ def test_losses_have_a_place_for_each_budget_data_set_and_seed():
 def test_interval_and_verdicts():
     assert interval(np.array([1.0, 1.0])) == [1.0, 1.0, 1.0]
     below, above = [-0.005, -0.006, -0.004], [-0.005, -0.02, 0.01]
-    halved = {"mean loss": [0.01] * 4, "difference": [[0.0] * 3] * 4}
-    good = {"mean loss": [0.005] * 4, "difference": [below] * 4}
-    bad = {"mean loss": [0.005, 0.009, 0.005, 1.0], "difference": [below, below, above, above]}
+    halved = {"mean loss": [0.01] * 4, "differences": {"halving": [[0.0] * 3] * 4}}
+    good = {"mean loss": [0.005] * 4, "differences": {"halving": [below] * 4}}
+    bad = {"mean loss": [0.005, 0.009, 0.005, 1.0], "differences": {"halving": [below, below, above, above]}}
     assert verdicts({"halving": halved, "MFTopTwo": good}) == []
     wrong = verdicts({"halving": halved, "MFTopTwo": bad})
     assert wrong == [
