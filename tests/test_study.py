@@ -60,6 +60,8 @@ class TestStudy:
             study(PROBLEMS, [UCB()])
         with pytest.raises(ValueError, match="either capitals or looks must be given"):
             study(PROBLEMS, [UCB()], capitals=[1], looks=[1])
+        with pytest.raises(ValueError, match=r"at least one capital, got \[\]"):
+            study(PROBLEMS, [UCB()], capitals=[])
         with pytest.raises(ValueError, match="at least one problem and one policy"):
             study({}, [UCB()], looks=[1])
 

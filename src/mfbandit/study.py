@@ -123,7 +123,8 @@ def study(  # noqa: PLR0913 - options with names and defaults
 
 
 def _grid(capitals: Sequence[float] | None, looks: Sequence[float] | None, problem: Problem) -> list[float]:
-    if capitals is not None:
-        return sorted(float(capital) for capital in capitals)
-    full = problem.arms * problem.fidelities.costs[-1]
-    return sorted(full * look for look in looks or ())
+    full = 1.0 if looks is None else problem.arms * problem.fidelities.costs[-1]
+    given = list(capitals if capitals is not None else looks if looks is not None else ())
+    if not given:
+        raise ValueError(f"a study must have at least one capital, got {given}")
+    return sorted(float(full * capital) for capital in given)
