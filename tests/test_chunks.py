@@ -177,7 +177,6 @@ def test_a_driver_killed_at_any_moment(tmp_path):
     assert sum(len(lines) for lines in said) <= 12 + kills  # a kill costs at most the chunk under way
     plain = simulate(paper_problem(1), MFUCB(), capital=3e6, runs=24, seed=3, grid=2)
     assert same(type(plain).load(tmp_path / "sim.npz"), plain)
-    assert not list(tmp_path.glob("kept/*/.runs*")) or kills
 
 
 @given(
@@ -198,6 +197,7 @@ def test_overlapping_chunks_are_taken_once(tmp_path):
     for first, last in ((0, 3), (2, 4), (3, 5), (4, 9)):
         n = last - first
         chunks.save(Chunk(first, np.ones((n, 1)), np.ones(n, dtype=np.int64), np.ones(n), np.ones((1, 1), dtype=int)))
+    (next(tmp_path.iterdir()) / "runs-of-mine.npz").touch()  # nothing of ours
     assert [(chunk.first, chunk.last) for chunk in chunks.load(8)] == [(0, 3), (3, 5)]
 
 

@@ -178,6 +178,10 @@ def test_wrong_input(tmp_path, monkeypatch):
     )
     Path("broken.py").write_text("def dig(:")
     refused(call("work", "a.db", "e", "broken:dig"), "a module that can be imported, got 'broken:dig' (SyntaxError")
+    Path("leaving.py").write_text("raise SystemExit(3)")
+    refused(
+        call("work", "a.db", "e", "leaving:dig"), "a module that can be imported, got 'leaving:dig' (SystemExit: 3)"
+    )
     refused(call("work", "a.db", "e", "math:digs"), "must name something that math has, got 'digs'")
     refused(call("work", "a.db", "e", "math:pi"), "objective must be a function of a play, got 3.14")
     refused(call("work", "a.db", "f", "math:sqrt"), "f")

@@ -32,13 +32,12 @@ def cluster(workers, **config):
         yield local, client
 
 
-def kill_one(local, after):
-    """A thread that kills a worker without warning after so many seconds; ``join`` gives its process id."""
+def kill_one(choose):
+    """A thread that kills the worker with the process id that ``choose`` gives; ``join`` tells it, too."""
     killed = []
 
     def work():
-        time.sleep(after)
-        killed.append(next(iter(local.workers.values())).pid)
+        killed.append(choose())
         os.kill(killed[0], signal.SIGKILL)
 
     thread = threading.Thread(target=work)
@@ -51,10 +50,26 @@ def kill_one(local, after):
     return join
 
 
+def just_begun(folder, after):
+    """The process id of a worker that has begun a play a moment ago, once so many plays were begun."""
+    while True:
+        marks = [name.split(".") for name in os.listdir(folder)]
+        _, worker, began = max(marks, key=lambda mark: int(mark[2]), default=("", "", "0"))
+        if len(marks) > after and time.time_ns() - int(began) < 20e6:
+            return int(worker)
+        time.sleep(0.002)
+
+
+def in_a_moment(local):
+    """The process id of a worker, half a second later."""
+    time.sleep(0.5)
+    return next(iter(local.workers.values())).pid
+
+
 def test_a_worker_killed_while_plays_are_under_way(tmp_path):
     exp = Experiment(MFUCB(), arms=10, fidelities=FID, capital=120.0)
-    with cluster(3) as (local, client):
-        killed = kill_one(local, 1.0)
+    with cluster(3) as (_, client):
+        killed = kill_one(lambda: just_begun(tmp_path, after=20))
         ran = run(exp, objectives.Marking(tmp_path, 0.1), client.get_executor(), seed=5, progress=False)
         pid = killed()
     asked = [event for event in exp.log if isinstance(event, Asked)]
@@ -101,7 +116,7 @@ def test_a_worker_killed_while_runs_are_simulated():
     problem = paper_problem(1)
     local_result = simulate(problem, MFUCB(), capital=4e6, runs=12, seed=2, grid=5, keep_plays=True)
     with cluster(2) as (local, client), parallel_config("dask", client=client):
-        killed = kill_one(local, 0.5)
+        killed = kill_one(lambda: in_a_moment(local))
         sim = simulate(problem, MFUCB(), capital=4e6, runs=12, seed=2, grid=5, keep_plays=True)
         killed()
     np.testing.assert_array_equal(sim.regret, local_result.regret)

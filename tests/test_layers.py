@@ -64,6 +64,7 @@ LAYERS = [
     "attempts",
     "crews",
     "display",
+    "leases",
     "parallel",
     "doctor",
     "engine",

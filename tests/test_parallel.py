@@ -138,8 +138,9 @@ class TestWorkers:
 class TestMisbehaving:
     ARMS = ("fine", "raises", "dies", "exits", "hangs", "hangs hard", "nan", "text", "triple", "poor", "good")
 
-    def test_each_is_failed_and_named_and_others_go_on(self, caplog):
+    def test_each_is_failed_and_named_and_others_go_on(self, caplog, monkeypatch):
         exp = experiment(self.ARMS, 150.0)
+        monkeypatch.setattr("mfbandit.parallel.SLACK", 1.0)
         with processes(3) as pool, caplog.at_level(logging.WARNING, "mfbandit"):
             ran = run(exp, objectives.misbehaving, pool, timeout=0.5, progress=False)
         bad = set(self.ARMS) - {"fine", "good"}
@@ -218,7 +219,7 @@ class TestMisbehaving:
         made = Counter(path.name.split(".")[0].rpartition("-")[2] for path in tmp_path.iterdir())
         assert [made[play] for play in "012"] == [1, 1, 1]
 
-    def test_a_thread_that_hangs_is_lost_and_others_go_on(self):
+    def test_a_thread_that_hangs_is_left_behind_and_its_worker_goes_on(self):
         exp, stop = experiment(["hangs", "b", "c"], 40.0), threading.Event()
 
         def objective(play):
@@ -226,33 +227,38 @@ class TestMisbehaving:
                 stop.wait(60)
             return 0.5
 
-        with ThreadPoolExecutor(4) as pool:
+        with ThreadPoolExecutor(1) as pool:
             ran = run(exp, objective, pool, timeout=0.1, progress=False)
-            stop.set()
+        stop.set()
         assert [failure.play.label for failure in ran.failures] == ["hangs"] * 3
+        assert {failure.error for failure in ran.failures} == {"it took longer than 0.1 s"}
         assert exp.spent == 40
 
-    def test_when_all_threads_hang_that_is_said(self):
-        exp, stop = experiment(["hangs", "b", "c"], 40.0), threading.Event()
+    def test_an_objective_in_a_thread_of_its_own_raises_as_elsewhere(self):
+        exp = experiment(["raises", "exits", "fine"], 20.0)
         with ThreadPoolExecutor(2) as pool:
-            with pytest.raises(RuntimeError, match=r"every worker is lost: 2 of 2 .* longer than 0.1 s"):
-                run(exp, lambda _: float(stop.wait(60)), pool, timeout=0.1)
-            stop.set()
+            ran = run(exp, objectives.misbehaving, pool, timeout=60)
+        why = {failure.play.label: failure.error for failure in ran.failures}
+        assert why == {"raises": "ZeroDivisionError: x over 0", "exits": "SystemExit: 4"}
+
+    def test_workers_that_never_come_back_are_lost(self, monkeypatch):
+        """An executor of which nothing is heard: what was handed out is dropped, and in the end that is said."""
+        monkeypatch.setattr("mfbandit.parallel.SLACK", 0.1)
+        exp = experiment(["a", "b", "c"], 40.0)
+        with pytest.raises(RuntimeError, match=r"every worker is lost: 2 of 2 .* longer than 0.1 s"):
+            run(exp, objectives.noisy, Silent(), workers=2, timeout=0.1)
         assert exp.pending == ()
-        assert exp.set_aside == ()
+        assert len(events(exp, Failed)) == 2
 
-    def test_a_thread_that_comes_back_works_again(self):
-        exp = experiment(["slow", "b"], 40.0)
-
-        def objective(play):
-            time.sleep(0.3 if play.id.endswith("-0") else 0)
-            return 0.5
-
+    def test_a_worker_that_comes_back_late_works_again(self, monkeypatch):
+        monkeypatch.setattr("mfbandit.parallel.SLACK", 0.1)
+        exp, late = experiment(["a", "b"], 20.0), Silent()
+        threading.Timer(0.5, late.answer).start()
         with ThreadPoolExecutor(1) as pool:
-            with pytest.raises(RuntimeError, match="every worker is lost"):
-                run(exp, objective, pool, timeout=0.1)
-            time.sleep(0.3)
-            assert run(exp, objective, pool, timeout=0.1).told == 40
+            late.others = pool
+            ran = run(exp, objectives.noisy, late, workers=2, timeout=0.1)
+        assert len(ran.failures) == 1
+        assert exp.spent == 20
 
     def test_retries(self):
         exp = experiment()
@@ -519,6 +525,25 @@ class TestStored:
         assert "was not taken: play" in caplog.text
 
 
+class Silent(Executor):
+    """Takes a call and is not heard of again, until it is told to answer; others get the later calls."""
+
+    others: Executor | None = None
+
+    def __init__(self):
+        self.first: Future[object] = Future()
+        self.calls = 0
+
+    def submit(self, call, /, *args, **more):
+        self.calls += 1
+        if self.others is not None and self.calls > 1:
+            return self.others.submit(call, *args, **more)
+        return self.first if self.calls == 1 else Future()
+
+    def answer(self):
+        self.first.set_result(None)
+
+
 class Nameless(Executor):
     """Runs calls at once, and does not say how many workers it has."""
 
@@ -569,20 +594,28 @@ class TestInput:
 
 
 class TestDisplay:
-    LOOK = Look(30.0, 100.0, "[ad]", (12, 3), 14, 1, ("a", "b", "c", "d", "e", "f"), 7, 8, 61.0, 140.0, "paused")
+    LOOK = Look(30.0, 100.0, "[ad]:x:\n", (12, 3), ("a", "b", "c", "d", "e", "f"), 1, 7, 8, 61.0, 140.0, "paused")
 
     def test_a_line(self):
         assert line(self.LOOK) == (
-            "1:01: spent 30 of 100 (30 %), 15 results (12 + 3), best [ad], 7 of 8 workers busy, 1 failed, "
+            "1:01: spent 30 of 100 (30 %), 15 results (12 + 3), best [ad]:x: , 7 of 8 workers busy, 1 failed, "
             "set aside: a, b, c, d, e and 1 more, 2:20 left, paused"
         )
 
     def test_a_panel(self):
         out = io.StringIO()
         Console(file=out, width=100).print(_panel(self.LOOK))
-        for words in ("30 of 100 (30 %)", "12 + 3", "[ad]", "7 of 8 busy", "1 play", "and 1 more", "about 2:20 left"):
+        for words in (
+            "30 of 100 (30 %)",
+            "12 + 3",
+            "[ad]:x:",
+            "7 of 8 busy",
+            "1 play",
+            "and 1 more",
+            "about 2:20 left",
+        ):
             assert words in out.getvalue()
-        Console(file=out, width=100).print(_panel(Look(5.0, None, None, (0,), 0, 0, (), 0, 8, 3725.0, None)))
+        Console(file=out, width=100).print(_panel(Look(5.0, None, None, (0,), (), 0, 0, 8, 3725.0)))
         assert "no result yet" in out.getvalue()
         assert "1:02:05" in out.getvalue()
 

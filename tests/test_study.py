@@ -62,6 +62,8 @@ class TestStudy:
             study(PROBLEMS, [UCB()], capitals=[1], looks=[1])
         with pytest.raises(ValueError, match=r"at least one capital, got \[\]"):
             study(PROBLEMS, [UCB()], capitals=[])
+        with pytest.raises(ValueError, match=r"policies must be different, got UCB\(rho=2.0\), UCB\(rho=2.0\)"):
+            study(PROBLEMS, [UCB(), UCB(2)], looks=[1])
         with pytest.raises(ValueError, match="at least one problem and one policy"):
             study({}, [UCB()], looks=[1])
 

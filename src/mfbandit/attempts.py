@@ -1,5 +1,6 @@
 """One attempt at a play, as a worker makes it: the objective is called, and whatever goes wrong is told, not raised."""
 
+import queue
 import signal
 import threading
 import time
@@ -74,8 +75,8 @@ def attempt(objective: Objective, play: SeededPlay, timeout: float | None = None
     Args:
         objective: takes the play, returns a reward or (reward, cost).
         play: what to play.
-        timeout: seconds after which it is interrupted, which is possible in the main thread of a process alone, where
-            the workers of a process pool run; None is never.
+        timeout: seconds after which it has failed; None is never. In the main thread of a process, where the workers of
+            a process pool run, it is interrupted; elsewhere it is left behind in a thread of its own.
 
     >>> play = SeededPlay("demo-0", 0, 0, 1.0, "ad-a", seed=7)
     >>> attempt(lambda play: 0.5, play).reward
@@ -85,8 +86,7 @@ def attempt(objective: Objective, play: SeededPlay, timeout: float | None = None
     """
     began = time.perf_counter()
     try:
-        with _alarm(timeout):
-            reward, cost = _checked(objective(play))
+        reward, cost = _checked(_within(timeout, lambda: objective(play)))
     except _TimeIsUp:
         return Outcome(None, None, too_long(timeout), time.perf_counter() - began)
     except KeyboardInterrupt:  # not the play's failure
@@ -140,13 +140,33 @@ def _checked(result: object) -> tuple[float, float | None]:
         raise _NoResult(str(error)) from None
 
 
-@contextmanager
-def _alarm(seconds: float | None) -> Iterator[None]:
-    main = threading.current_thread() is threading.main_thread()
-    if seconds is None or not main or not hasattr(signal, "setitimer"):
-        yield
-        return
+def _within(seconds: float | None, call: Callable[[], object]) -> object:
+    """What a call returns, if it does so within these seconds."""
+    if seconds is None:
+        return call()
+    if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
+        with _alarm(seconds):
+            return call()
+    done: queue.SimpleQueue[tuple[object, BaseException | None]] = queue.SimpleQueue()
 
+    def work() -> None:
+        try:
+            done.put((call(), None))
+        except BaseException as error:  # raised again where it is waited for
+            done.put((None, error))
+
+    threading.Thread(target=work, name="play", daemon=True).start()
+    try:
+        result, error = done.get(timeout=seconds)
+    except queue.Empty:
+        raise _TimeIsUp from None
+    if error is not None:
+        raise error
+    return result
+
+
+@contextmanager
+def _alarm(seconds: float) -> Iterator[None]:
     def ring(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler takes
         raise _TimeIsUp
 

@@ -8,6 +8,7 @@ import hashlib
 import inspect
 import json
 import os
+import re
 import secrets
 import warnings
 import zipfile
@@ -94,8 +95,9 @@ class Chunks:
         """The chunks that are there, among the first ``runs`` runs; one that overlaps another is left out."""
         done = 0
         for path in sorted(self._folder.glob("runs-*.npz")):
-            first, last = (int(part) for part in path.stem.split("-")[1:])
-            if first >= done and last <= runs:
+            name = re.fullmatch(r"runs-(\d+)-(\d+)", path.stem)
+            first, last = (int(number) for number in name.groups()) if name else (0, 0)
+            if done <= first < last <= runs:
                 chunk = _read(path, first)
                 if chunk is not None and chunk.last == last:
                     done = last

@@ -89,7 +89,7 @@ def found(text: str) -> Any:  # noqa: ANN401 - whatever it is; run() checks that
         sys.path.insert(0, here)
     try:
         thing: Any = importlib.import_module(module)
-    except Exception as error:  # whatever somebody else's module raises
+    except (Exception, SystemExit) as error:  # whatever somebody else's module raises
         why = f"{type(error).__name__}: {error}"
         raise ValueError(f"MODULE:OBJECTIVE must name a module that can be imported, got {text!r} ({why})") from None
     for part in path.split("."):

@@ -8,7 +8,7 @@ death or a hang hits the one play that caused it.
 import pickle
 import time
 from collections.abc import Callable, Iterator
-from concurrent.futures import Executor, Future, ProcessPoolExecutor, ThreadPoolExecutor
+from concurrent.futures import Executor, Future, ProcessPoolExecutor
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, Protocol
@@ -25,11 +25,6 @@ class Crew(Protocol):
     @property
     def workers(self) -> int:
         """How many work at once, as far as is known now."""
-        ...
-
-    @property
-    def slack(self) -> float:
-        """Seconds that a worker may need to begin and to hand in, beyond a play's own time."""
         ...
 
     @property
@@ -102,7 +97,6 @@ class Plain:
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self._executor, self._workers = executor, workers
-        self.slack = 0.0 if isinstance(executor, ThreadPoolExecutor) else 2.0
 
     @property
     def workers(self) -> int:
@@ -114,11 +108,11 @@ class Plain:
         return self._executor.submit(call, *args)
 
     def drop(self, future: "Future[Any]") -> Dropped:  # noqa: ARG002 - a protocol's argument
-        """A thread cannot be stopped from outside, nor can a task that a cluster has begun."""
+        """Nobody can stop it from outside: its worker is lost until the call ends by itself."""
         return "lost"
 
     def repaired(self) -> Crew:
-        """There is nothing to be done."""
+        """It cannot be repaired from here."""
         raise RuntimeError(f"the executor is broken and cannot go on: {self._executor!r}")
 
     def close(self) -> None:
@@ -201,7 +195,6 @@ class Cells:
     """Pools of one process each: whatever happens to one, the others go on."""
 
     shared = False
-    slack = 2.0
 
     def __init__(self, make: Callable[[], ProcessPoolExecutor], workers: int) -> None:
         self._make, self._workers = make, workers

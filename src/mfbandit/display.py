@@ -22,9 +22,8 @@ class Look:
         capital: all there is; None is unlimited.
         best: the name of the arm that would be recommended now, if any has a result.
         results: how many results there are at each fidelity.
-        told: results of this job.
-        failed: plays of this job that failed for good.
         aside: names of the arms that were set aside.
+        failed: plays of this job that failed for good.
         busy: workers at work.
         workers: all workers.
         seconds: since the job began.
@@ -36,13 +35,12 @@ class Look:
     capital: float | None
     best: str | None
     results: tuple[int, ...]
-    told: int
-    failed: int
     aside: tuple[str, ...]
+    failed: int
     busy: int
     workers: int
     seconds: float
-    left: float | None
+    left: float | None = None
     state: str = ""
 
 
@@ -88,7 +86,7 @@ def shown(wanted: bool | None) -> Iterator[Shown | None]:
 def line(look: Look) -> str:
     """A look in one line.
 
-    >>> line(Look(30.0, 100.0, "ad-b", (12, 3), 15, 0, (), 7, 8, 61.0, 140.0))
+    >>> line(Look(30.0, 100.0, "ad-b", (12, 3), (), 0, 7, 8, 61.0, 140.0))
     '1:01: spent 30 of 100 (30 %), 15 results (12 + 3), best ad-b, 7 of 8 workers busy, 2:20 left'
     """
     parts = [f"spent {capital(look)}", f"{sum(look.results):,} results ({_plus(look)})"]
@@ -98,13 +96,13 @@ def line(look: Look) -> str:
     parts += [f"set aside: {_names(look.aside)}"] if look.aside else []
     parts += [f"{clock(look.left)} left"] if look.left is not None else []
     parts += [look.state] if look.state else []
-    return f"{clock(look.seconds)}: {', '.join(parts)}"
+    return f"{clock(look.seconds)}: {' '.join(', '.join(parts).split())}"  # a label may have line breaks
 
 
 def capital(look: Look) -> str:
     """What was spent, of what.
 
-    >>> capital(Look(30.0, None, None, (1,), 1, 0, (), 0, 1, 1.0, None))
+    >>> capital(Look(30.0, None, None, (1,), (), 0, 0, 1, 1.0))
     '30'
     """
     if look.capital is None:
@@ -134,18 +132,18 @@ def _names(labels: tuple[str, ...]) -> str:
 
 
 def _panel(look: Look) -> Any:  # noqa: ANN401 - something Rich can show
-    from rich.markup import escape  # noqa: PLC0415
     from rich.progress_bar import ProgressBar  # noqa: PLC0415
     from rich.table import Table  # noqa: PLC0415
+    from rich.text import Text  # noqa: PLC0415
 
     rows: list[tuple[str, Any]] = [("capital", capital(look))]
     if look.capital is not None:
         rows += [("", ProgressBar(total=look.capital, completed=min(look.spent, look.capital), width=40))]
     rows += [("results", f"{sum(look.results):,}: {_plus(look)}, from the lowest fidelity to the highest")]
-    rows += [("best so far", escape(look.best) if look.best is not None else "no result yet")]
+    rows += [("best so far", Text(look.best) if look.best is not None else "no result yet")]
     rows += [("workers", f"{look.busy} of {look.workers} busy")] if look.workers != 1 else []
     rows += [("failed", f"[yellow]{look.failed:,} play{'s' * (look.failed != 1)}[/]")] if look.failed else []
-    rows += [("set aside", f"[yellow]{escape(_names(look.aside))}[/]")] if look.aside else []
+    rows += [("set aside", Text(_names(look.aside), "yellow"))] if look.aside else []
     left = "" if look.left is None else f", about {clock(look.left)} left"
     rows += [("time", f"{clock(look.seconds)}{left}")]
     rows += [("now", look.state)] if look.state else []

@@ -3,7 +3,6 @@
 import logging
 import math
 import queue
-import threading
 import time
 from collections import deque
 from collections.abc import Iterator
@@ -17,6 +16,7 @@ from mfbandit.crews import Crew, crew
 from mfbandit.display import Look, Shown, shown
 from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, StoreError
 from mfbandit.experiment import Experiment
+from mfbandit.leases import renewing
 from mfbandit.progress import Interrupts, interrupts_kept
 from mfbandit.values import positive, whole
 from mfbandit.values import seed as checked_seed
@@ -25,10 +25,9 @@ if TYPE_CHECKING:
     from mfbandit.client import RemoteExperiment
 
 AnyExperiment: TypeAlias = "Experiment | RemoteExperiment"
+SLACK = 10.0  # seconds that a worker may need to begin, or to interrupt a play that takes too long; then it is dropped
 PAUSE = 1.0  # seconds between two questions whether there is something to do again
-RENEWALS = 3  # of a lease, before it would run out
 HASTE = 3.0  # seconds to wait for a service in the end
-MOST_RENEWED = 1000  # plays in one request
 
 log = logging.getLogger("mfbandit")
 
@@ -101,8 +100,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
         workers: how many plays to have under way, where the executor does not say how many workers it has, or where
             it starts them by how much there is to do, as an adaptive Dask cluster does.
         retries: how often a failed attempt is repeated.
-        timeout: seconds that an attempt may take. A process is stopped then; a thread cannot be, and does not get
-            another play until it ends by itself.
+        timeout: seconds that an attempt may take. A process is interrupted then, or ended if it does not heed that; a
+            thread cannot be: the objective is left to itself in a thread of its own, and the worker goes on.
         seed: for the seeds of plays, see :func:`~mfbandit.seeded`.
         plays: how many plays to ask for at most; no limit by default.
         ahead: how many plays more than there are workers to hand out, for a cluster whose way there and back is long
@@ -140,7 +139,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     all_workers = crew(executor, workers, objective)
     with shown(progress) as screen, interrupts_kept() as interrupts:
         job = _Job(experiment, objective, all_workers, options, interrupts)
-        with job.closed(), job.renewing():
+        with job.closed(), renewing(experiment, lease, job.held, patience=HASTE):
             job.go(screen)
     return job.ran()
 
@@ -195,7 +194,7 @@ class _Job:
         self._dues: dict[str, float] = {}  # until when plays may take, in the time of ``time.monotonic``
         self._capacity = 0.0  # seconds times workers
         self._workers, self._counted = self._crew.workers, self._began
-        self._first_look: tuple[float, float] | None = None
+        self._first_look: Look | None = None
         self._ended = ""
 
     # The loop
@@ -261,7 +260,7 @@ class _Job:
             return math.inf
         # A play that was handed out ahead waits for the one before it.
         rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
-        return time.monotonic() + rounds * self._options.timeout + self._crew.slack
+        return time.monotonic() + rounds * self._options.timeout + SLACK
 
     def _over(self) -> bool:
         """Whether to end, now that nothing is under way; a reason not to is waited out."""
@@ -356,6 +355,7 @@ class _Job:
         if play.attempt <= self._options.retries:
             log.info("%s failed in attempt %d and is tried again: %s", which, play.attempt, error)
             self._retried += 1
+            self._dues.pop(play.id, None)  # it has not begun again
             self._waiting.append(replace(play, attempt=play.attempt + 1))
             return
         attempts = f" after {play.attempt} attempts" if play.attempt > 1 else ""
@@ -402,43 +402,13 @@ class _Job:
                 if dropped == "broken":
                     self._repair()
 
-    # Leases
-
-    @contextmanager
-    def renewing(self) -> Iterator[None]:
-        """Inside, leases are renewed by a thread, whatever the job is doing."""
-        lease = self._options.lease or getattr(self._experiment, "lease", None)
-        if lease is None:
-            yield
-            return
-        stop = threading.Event()
-        thread = threading.Thread(target=self._renew, args=(lease / RENEWALS, stop), name="leases", daemon=True)
-        thread.start()
-        try:
-            yield
-        finally:
-            stop.set()
-            thread.join(HASTE)  # it may be waiting for a service that does not answer
-
-    def _renew(self, every: float, stop: threading.Event) -> None:
-        while not stop.wait(every):
-            now = time.monotonic()  # a play that takes longer than it may is not held on to
-            plays = [play for play in self._under_way() if self._dues.get(play.id, now) >= now]
-            for first in range(0, len(plays), MOST_RENEWED):
-                self._renew_some(plays[first : first + MOST_RENEWED])
+    def held(self) -> list[SeededPlay]:
+        """The plays under way whose leases are to be renewed: not those that take longer than they may."""
+        now = time.monotonic()
+        return [play for play in self._under_way() if self._dues.get(play.id, now) >= now]
 
     def _under_way(self) -> list[SeededPlay]:
         return [*list(self._flying.values()), *list(self._waiting)]
-
-    def _renew_some(self, plays: list[SeededPlay]) -> None:
-        try:
-            self._experiment.renew_many(plays, self._options.lease)
-        except Conflict:  # one of them was taken back; a late result of it is still welcome
-            if len(plays) > 1:
-                for play in plays:
-                    self._renew_some([play])
-        except StoreError as error:
-            log.warning("leases could not be renewed: %s", error)
 
     # The end
 
@@ -498,19 +468,16 @@ class _Job:
         )
 
     def _look(self) -> Look:
-        known = _known(self._experiment)
-        seconds = time.monotonic() - self._began
-        self._first_look = first = self._first_look or (known.spent, seconds)
-        return replace(
-            known,
-            told=self._told,
+        look = Look(
+            **_known(self._experiment),
             failed=len(self._failures),
             busy=min(len(self._flying), self._workers),
             workers=self._workers,
-            seconds=seconds,
-            left=_left(known, known.spent - first[0], seconds - first[1]),
+            seconds=time.monotonic() - self._began,
             state="paused" if isinstance(self._nothing, ExperimentPaused) else "",
         )
+        self._first_look = first = self._first_look or look
+        return replace(look, left=_left(look, look.spent - first.spent, look.seconds - first.seconds))
 
 
 def _without_outcome(future: "Future[Outcome]") -> bool:
@@ -518,26 +485,25 @@ def _without_outcome(future: "Future[Outcome]") -> bool:
     return not future.done() or future.cancelled() or isinstance(future.exception(), BrokenExecutor)
 
 
-def _left(known: Look, spent: float, seconds: float) -> float | None:
+def _left(look: Look, spent: float, seconds: float) -> float | None:
     """Seconds until the capital is spent, if it goes on like this."""
-    if known.capital is None or spent <= 0:
+    if look.capital is None or spent <= 0:
         return None
-    return max(known.capital - known.spent, 0.0) * seconds / spent
+    return max(look.capital - look.spent, 0.0) * seconds / spent
 
 
-def _known(experiment: Any) -> Look:  # noqa: ANN401 - any kind of experiment
-    """What an experiment of any kind knows of itself."""
+def _known(experiment: Any) -> dict[str, Any]:  # noqa: ANN401 - any kind of experiment
+    """What an experiment of any kind knows of itself, of what is shown."""
     if hasattr(experiment, "status"):  # at a service: one request, not five
         record = experiment.status()
-        labels = experiment.arms if record["set_aside"] else ()
-        aside = tuple(labels[arm] for arm in record["set_aside"])
-        results = tuple(record["results"])
-        return Look(record["spent"], record["capital"], record["best_label"], results, 0, 0, aside, 0, 0, 0.0, None)
-    labels = experiment.arms
-    try:
-        best = labels[experiment.best()]
-    except NoResults:
-        best = None
-    results = tuple(experiment.stats.counts.sum(axis=1).tolist())
-    aside = tuple(labels[arm] for arm in experiment.set_aside)
-    return Look(experiment.spent, experiment.capital, best, results, 0, 0, aside, 0, 0, 0.0, None)
+        best, results, aside = record["best_label"], record["results"], record["set_aside"]
+        spent, capital, labels = record["spent"], record["capital"], experiment.arms if aside else ()
+    else:
+        labels, aside, spent, capital = experiment.arms, experiment.set_aside, experiment.spent, experiment.capital
+        results = experiment.stats.counts.sum(axis=1).tolist()
+        try:
+            best = labels[experiment.best()]
+        except NoResults:
+            best = None
+    names = tuple(labels[arm] for arm in aside)
+    return {"spent": spent, "capital": capital, "best": best, "results": tuple(results), "aside": names}

@@ -100,6 +100,8 @@ def study(  # noqa: PLR0913 - options with names and defaults
         raise ValueError(f"either capitals or looks must be given, got {capitals!r} and {looks!r}")
     if not problems or not policies:
         raise ValueError("a study must have at least one problem and one policy")
+    if len({str(policy) for policy in policies}) < len(policies):
+        raise ValueError(f"policies must be different, got {', '.join(map(str, policies))}")
     cells = [(name, problem, policy) for name, problem in problems.items() for policy in policies]
     sims: dict[tuple[str, str], Simulation] = {}
     with bar(f"study of {len(cells)} simulations", len(cells), shown=progress) as tick:
