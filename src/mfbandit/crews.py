@@ -57,6 +57,7 @@ def crew(executor: Executor, workers: int | None, objective: object) -> Crew:
         workers: how many work at once, where that cannot be seen.
         objective: what they will call; checked where it has to be sent to another process.
 
+    >>> from concurrent.futures import ThreadPoolExecutor
     >>> crew(ThreadPoolExecutor(3), None, print).workers
     3
     """
