@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfbandit import UCB, MFBayes, SubGaussian
+from mfbandit import UCB, MFBayes, MFTopTwo, SubGaussian
 from mfbandit.fits import Outcome
 from mfbandit.paired import Paired
 from mfbandit.trials import Trial, Trials, floor, learned_costs, noise_scales
@@ -15,7 +15,7 @@ COSTS = (1 / 16, 1 / 4, 1.0)
 
 def begun(policy=None, **arguments):
     given: dict[str, Any] = {"costs": COSTS, "names": ("1/16", "1/4", "1"), "capital": 20.0} | arguments
-    return Trials(policy or MFBayes(), ["a", "b", "c", "d"], **given)
+    return Trials(policy or MFBayes(), given.pop("labels", ["a", "b", "c", "d"]), **given)
 
 
 def spend(trials, score, batch=1, seconds=lambda _, m: COSTS[m]):
@@ -73,6 +73,15 @@ class TestDecided:
         assert trials.decided()
         assert standing.lower[3] > standing.upper[:3].max()
         assert (standing.lower <= standing.estimate).all()
+
+    def test_three_plays_of_two_candidates_do_not_tell(self):
+        wrong = 0
+        for seed in range(20):
+            rng, trials = np.random.default_rng(seed), begun(MFTopTwo(10), labels=["a", "b"], capital=10)
+            while not trials.decided() and (asked := trials.ask(1)):
+                trials.tell(asked, [Outcome(0.7 + rng.normal(scale=0.03), 1.0) for _ in asked])
+            wrong += trials.decided()
+        assert wrong <= 2
 
     def test_never_among_equals(self):
         assert not spend(begun(), lambda _, __, rng: rng.normal()).decided()

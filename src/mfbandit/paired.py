@@ -1,5 +1,6 @@
 """Comparing candidates on equal terms: what a split does to all of them is taken out before a policy looks."""
 
+from collections import Counter
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -71,6 +72,15 @@ class Paired:
     def remember(self, stats: Stats, fidelities: Fidelities) -> Any:  # noqa: ANN401 - whatever the rule remembers
         """What the rule makes of the results."""
         return self.policy.remember(self.adjusted(stats), fidelities) if isinstance(self.policy, Remembers) else None
+
+    @property
+    def fitted(self) -> float:
+        """How many of the results the effects of splits take up: n/(n + ½) for a split that n candidates have seen.
+
+        One of each fidelity does not count: all splits being easier is all candidates being better.
+        """
+        seen = Counter((m, split) for m, _, split, _ in self.seen)
+        return sum(n / (n + SHRINKING) for n in seen.values()) - len({m for m, _ in seen})
 
     def adjusted(self, stats: Stats) -> Stats:
         """The same counts with sums of adjusted scores."""

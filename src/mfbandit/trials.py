@@ -4,7 +4,6 @@ import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from statistics import NormalDist
 
 import numpy as np
 
@@ -19,6 +18,7 @@ from mfbandit.paired import Paired
 from mfbandit.policies import Policy
 from mfbandit.policies.chain import Model, Posterior
 from mfbandit.policies.protocol import Remembers
+from mfbandit.quantiles import t_quantile
 from mfbandit.stats import Play, Stats
 from mfbandit.wire import fidelities_record
 
@@ -224,7 +224,7 @@ class Trials:
             stats = self._paired.adjusted(stats)
         if isinstance(stats.memory, Model):
             used = getattr(stats.memory, "rows", None) or policy.used(self.experiment.fidelities)  # type: ignore[attr-defined]
-            return _by_chain(stats.memory, stats, list(used))
+            return _by_chain(stats.memory, stats, list(used), doubt(stats, self._fitted))
         return _by_bounds(stats, self.fidelities, getattr(policy, "rho", 2.0))
 
     def interval(self, arm: int) -> tuple[float, float]:
@@ -238,7 +238,7 @@ class Trials:
             return low, high
         results = self.results
         plays = max(1, int(results.counts[-1, arm]))
-        luck = _quantile(len(self.experiment.arms)) * float(noise_scales(results)[-1]) / math.sqrt(plays)
+        luck = doubt(results) * float(noise_scales(results)[-1]) / math.sqrt(plays)
         return middle - math.hypot(middle - low, luck), middle + math.hypot(high - middle, luck)
 
     def decided(self) -> bool:
@@ -256,6 +256,10 @@ class Trials:
     @property
     def _policy(self) -> Policy:
         return self.experiment.policy if self._paired is None else self._paired.policy
+
+    @property
+    def _fitted(self) -> float:
+        return 0.0 if self._paired is None else self._paired.fitted
 
     @property
     def results(self) -> Stats:
@@ -278,13 +282,33 @@ class Trials:
         return replace(stats.told, active=active)
 
 
-def _quantile(arms: int) -> float:
-    return NormalDist().inv_cdf(1 - ALPHA / max(2, arms))
+def doubt(stats: Stats, fitted: float = 0.0) -> float:
+    """How many deviations bounds are away from estimates.
+
+    A model takes its noise for known. That comes from a few second looks and a guess that counts for one, and some of
+    the looks went into the effects of splits: two candidates with three plays differ by many of its deviations.
+
+    Args:
+        stats: all results.
+        fitted: how many of them the effects of splits take up.
+
+    >>> stats = Stats.empty(fidelities=1, arms=2)
+    >>> for plays in (2, 5, 100):
+    ...     stats.counts[:] = plays
+    ...     print(round(doubt(stats, fitted=0.8 * plays - 1), 2))
+    18.6
+    3.45
+    2.56
+    """
+    looks = float(np.maximum(stats.counts - 1, 0).sum())
+    freedom = max(1.0, looks - fitted)
+    quantile = t_quantile(1 - ALPHA / max(2, stats.counts.shape[1]), int(freedom))
+    return quantile * math.sqrt((looks + 1) / freedom)
 
 
-def _by_chain(chain: Model, stats: Stats, rows: list[int]) -> Standing:
+def _by_chain(chain: Model, stats: Stats, rows: list[int], doubt: float) -> Standing:
     belief = Posterior(chain, stats, rows)
-    half = _quantile(len(stats.active)) * belief.deviations
+    half = doubt * belief.deviations
     seen = stats.counts.any(axis=0)
     return Standing(
         np.where(seen, belief.values, np.nan),
