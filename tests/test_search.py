@@ -349,6 +349,11 @@ class TestFailures:
         with pytest.raises(ValueError, match=rf"(?s)all 2 candidates failed, in 6 of 6 fits.*{said}"):
             MFSearchCV(Moody(), {"mood": [mood], "value": [1, 2]}, capital=10).fit(X, Y)
 
+    def test_one_that_fails_after_a_score(self):
+        scores = iter([0.5, *[np.nan] * 3])
+        with pytest.raises(ValueError, match="all 1 candidates failed, in 3 of 4 fits"):
+            MFSearchCV(candidates=[Moody()], scoring=lambda *_: next(scores), fractions=(1,), capital=9).fit(X, Y)
+
     def test_raise(self):
         with pytest.raises(RuntimeError, match="in no mood"):
             MFSearchCV(Moody(), {"mood": ["fine", "raises"]}, capital=10, error_score="raise").fit(X, Y)

@@ -244,7 +244,7 @@ class Trials:
     def decided(self) -> bool:
         """Whether the best candidate's lower bound is above the upper bounds of all others that take part."""
         stats = self._stats
-        if not stats.counts[-1].any():
+        if not stats.counts[-1, stats.active].any():
             return False
         best, standing = self.best(), self.standing()
         others = stats.active.copy()
