@@ -349,6 +349,11 @@ class TestFailures:
         with pytest.raises(ValueError, match=rf"(?s)all 2 candidates failed, in 6 of 6 fits.*{said}"):
             MFSearchCV(Moody(), {"mood": [mood], "value": [1, 2]}, capital=10).fit(X, Y)
 
+    def test_a_score_too_large_to_be_squared_is_none(self):
+        with pytest.warns(FitFailedWarning, match=r"the score was -1e\+160"):
+            search = MFSearchCV(Moody(), {"value": [-1e160, 0.5]}, capital=10, random_state=0).fit(X, Y)
+        assert search.best_params_ == {"value": 0.5}
+
     def test_one_that_fails_after_a_score(self):
         scores = iter([0.5, *[np.nan] * 3])
         with pytest.raises(ValueError, match="all 1 candidates failed, in 3 of 4 fits"):

@@ -1,6 +1,5 @@
 """One play of a search: fit a candidate on some samples and score it on others."""
 
-import math
 import time
 import traceback
 from collections.abc import Sequence
@@ -15,6 +14,7 @@ from mfbandit.candidates import Candidate
 from mfbandit.ladder import Ladder
 from mfbandit.splits import Splits
 from mfbandit.stats import Play
+from mfbandit.values import HUGE
 
 try:
     from sklearn.utils.metaestimators import _safe_split
@@ -71,13 +71,13 @@ class Outcome:
 
     @property
     def failed(self) -> bool:
-        """Whether there is no score."""
-        return not math.isfinite(self.score)
+        """Whether there is no score, or none that can be squared."""
+        return not abs(self.score) <= HUGE
 
     def of_type(self, name: str) -> bool:
         r"""Whether the error is of this type.
 
-        >>> Outcome(math.nan, 0.0, error="Traceback ...\nTypeError: no number").of_type("TypeError")
+        >>> Outcome(float("nan"), 0.0, error="Traceback ...\nTypeError: no number").of_type("TypeError")
         True
         """
         return any(line.startswith(f"{name}:") for line in (self.error or "").splitlines())
@@ -108,7 +108,7 @@ def fit_and_score(estimator: Any, data: Data, train: IntArray, test: IntArray) -
         spent = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
         return Outcome(float(data.error_score), *spent, error=traceback.format_exc())
     found = _one_number(score)
-    error = None if math.isfinite(found) else f"the score was {found}"
+    error = None if abs(found) <= HUGE else f"the score was {found}"
     return Outcome(found, fitted - start, time.perf_counter() - fitted, error)
 
 
