@@ -257,6 +257,11 @@ class TestSpends:
         assert search.cv_results_["lower_bound"][1] > np.delete(search.cv_results_["upper_bound"], 1).max()
         assert search.best_interval_[0] <= search.best_score_ <= search.best_interval_[1]
 
+    def test_an_interval_is_not_as_wide_as_the_worst_candidate_is_bad(self):
+        values = {"value": [-1e30, 0.4, 0.5, 0.6]}
+        search = MFSearchCV(Moody(), values, scoring=_noisy, capital=20, random_state=0).fit(X, Y)
+        assert search.best_interval_ == pytest.approx((0.6, 0.6), abs=0.1)
+
     def test_seconds(self):
         search = MFSearchCV(
             SVC(), {"C": [0.1, 1, 10]}, cost="seconds", capital=0.4, fractions=(0.25, 1), random_state=0

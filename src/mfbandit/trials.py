@@ -236,7 +236,7 @@ class Trials:
         low, middle, high = (float(one[arm]) for one in (standing.lower, standing.estimate, standing.upper))
         if self._paired is None:
             return low, high
-        results = self.results
+        results = self._results(-math.inf if self._paired.floor is None else self._paired.floor)
         plays = max(1, int(results.counts[-1, arm]))
         luck = doubt(results) * float(noise_scales(results)[-1]) / math.sqrt(plays)
         return middle - math.hypot(middle - low, luck), middle + math.hypot(high - middle, luck)
@@ -264,14 +264,17 @@ class Trials:
     @property
     def results(self) -> Stats:
         """The scores as they were."""
-        shape = self._asked.shape
-        stats = Stats.empty(*shape)
+        return self._results(-math.inf)
+
+    def _results(self, least: float) -> Stats:
+        """The scores, none below ``least``."""
+        stats = Stats.empty(*self._asked.shape)
         for trial in self.made:
             if not trial.outcome.failed:
-                at = trial.fidelity, trial.arm
+                at, score = (trial.fidelity, trial.arm), max(trial.outcome.score, least)
                 stats.counts[at] += 1
-                stats.sums[at] += trial.outcome.score
-                stats.squares[at] += trial.outcome.score**2
+                stats.sums[at] += score
+                stats.squares[at] += score**2
         return stats
 
     @property
