@@ -497,6 +497,16 @@ def test_a_fraction_too_small_for_all_classes_is_raised():
     assert search.fidelities_.costs[0] == pytest.approx(3 / 120)
 
 
+@pytest.mark.parametrize(
+    ("fractions", "left"), [((0.001, 0.002, 0.5, 1), (0.2, 0.1, 0.0)), ((0.001, 0.002, 1), (0.2, 0.0))]
+)
+def test_fractions_raised_to_the_same_one_have_the_smallest_of_their_biases(fractions, left):
+    biases = (0.3, *left)
+    with pytest.warns(UserWarning, match="were raised to it"):
+        search = trees(fractions=fractions, policy=MFUCB(), biases=np.array(biases)).fit(X, Y)
+    assert search.fidelities_.biases == left
+
+
 def test_it_finds_what_a_grid_search_finds():
     grid = {"max_depth": [1, 2, 3, 4, 6, 8], "min_samples_leaf": [1, 5, 20]}
     full = GridSearchCV(DecisionTreeRegressor(random_state=0), grid, cv=5).fit(XR, YR)

@@ -15,6 +15,7 @@ from mfbandit.arrays import IntArray
 from mfbandit.candidates import Candidate, check_resource, first, listed
 from mfbandit.concentration import Concentration, SubGaussian
 from mfbandit.confidence import bounds_table
+from mfbandit.fidelities import Fidelities
 from mfbandit.fits import Data, Outcome, Plays
 from mfbandit.ladder import SAMPLES, Ladder, ladder
 from mfbandit.policies import MFTopTwo, Policy
@@ -225,6 +226,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         rungs = ladder(self.fractions, self.resource, self.values)
         if rungs.resource != SAMPLES:
             check_resource(found, rungs.resource)
+        Fidelities(rungs.costs, self.biases)  # or says what is wrong with them
         flag("refit", self.refit)
         if self.cost not in COSTS:
             raise ValueError(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
@@ -241,7 +243,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             [one.label for one in found],
             costs=rungs.costs,
             names=rungs.names,
-            biases=self.biases,
+            # Fractions that were raised to the same one have the smallest of their biases.
+            biases=None if self.biases is None else self.biases[-len(rungs.costs) :],
             noise=self._noise(),
             capital=capital,
             seconds=self.cost == "seconds",
