@@ -304,6 +304,10 @@ def _noisy(model, x, _):
     return model.value + 0.01 * float(np.sin(1000 * x[0, 0]))
 
 
+def _luck(_, x, __):
+    return float(np.sin(1000 * x[0, 0]))
+
+
 class TestPolicies:
     @pytest.mark.parametrize("policy", [MFUCB(rho=0.5), MFAda(), UCB()])
     def test_with_biases(self, policy):
@@ -385,6 +389,15 @@ class TestResults:
             assert len(search.cv_results_[name]) == 4
         assert search.cv_results_["param_max_depth"].dtype == grid.cv_results_["param_max_depth"].dtype
         assert set(vars(grid)) <= {*vars(search), "pre_dispatch", "return_train_score", "_checked_cv_orig"}
+
+    @pytest.mark.parametrize(
+        "values", [[True, False], [np.float64(1), 2], [1, 2.5], [2**70, 1], [(1,), (1, 2)], ["a", 1]]
+    )
+    def test_columns_of_parameters_are_those_of_a_grid_search(self, values):
+        searches = (MFSearchCV(Moody(), {"value": values}, capital=4), GridSearchCV(Moody(), {"value": values}, cv=2))
+        mine, grids = (search.set_params(scoring=_luck).fit(X, Y).cv_results_["param_value"] for search in searches)
+        assert mine.dtype == grids.dtype
+        assert mine.tolist() == grids.tolist()
 
     def test_the_best_has_rank_one_and_those_at_the_top_come_next(self):
         results = (search := trees(capital=6).fit(X, Y)).cv_results_

@@ -81,8 +81,9 @@ def _each(statistic: Any, values: Sequence[FloatArray]) -> FloatArray:  # noqa: 
 def _param_columns(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     columns: dict[str, Any] = {}
     for name in dict.fromkeys(name for one in params for name in one):
-        numbers = all(type(one[name]) in (int, float) for one in params if name in one)
-        kind = np.result_type(*{type(one[name]) for one in params if name in one}) if numbers else np.dtype(object)
+        values = [one[name] for one in params if name in one]
+        numbers = all(isinstance(value, int | float | np.number | np.bool_) for value in values)
+        kind = np.array(values).dtype if numbers else np.dtype(object)  # object too where a number is too large
         column = np.ma.MaskedArray(np.zeros(len(params), dtype=kind), mask=True)
         for k, one in enumerate(params):
             if name in one:
