@@ -14,14 +14,14 @@ from sklearn.cluster import KMeans
 from sklearn.datasets import load_iris, make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
-from sklearn.ensemble import RandomForestClassifier
+from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
 from sklearn.exceptions import FitFailedWarning, NotFittedError
 from sklearn.linear_model import LogisticRegression, Ridge, RidgeClassifier
 from sklearn.metrics import make_scorer, r2_score
 from sklearn.model_selection import GridSearchCV, GroupKFold, KFold, cross_val_score
 from sklearn.naive_bayes import GaussianNB
 from sklearn.neighbors import KNeighborsClassifier
-from sklearn.pipeline import make_pipeline
+from sklearn.pipeline import Pipeline, make_pipeline
 from sklearn.preprocessing import StandardScaler
 from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
@@ -283,6 +283,14 @@ class TestSpends:
         assert search.best_estimator_.n_estimators == 32
         assert "plays_at_2" in search.cv_results_
 
+    def test_resource_of_a_step_that_candidates_exchange(self):
+        pipe = Pipeline([("model", GaussianNB())])
+        forests = [RandomForestClassifier(), ExtraTreesClassifier()]
+        arguments = {"resource": "model__n_estimators", "values": (2, 8), "capital": 4, "random_state": 0}
+        assert MFSearchCV(pipe, {"model": forests}, **arguments).fit(X, Y).best_params_["model__n_estimators"] == 8
+        with pytest.raises(ValueError, match=r"got 'model__n_estimators', which model=GaussianNB\(\) has not"):
+            MFSearchCV(pipe, {"model": [*forests, GaussianNB()]}, **arguments).fit(X, Y)
+
     def test_different_estimators(self):
         candidates = [("bayes", GaussianNB()), DecisionTreeClassifier(max_depth=1), DecisionTreeClassifier()]
         search = MFSearchCV(candidates=candidates, capital=6, random_state=0).fit(X, Y)
@@ -483,6 +491,10 @@ class TestShows:
         ({"candidates": [{}]}, "one of param_grid and candidates must be given, got both"),
         ({"param_grid": None, "candidates": []}, r"candidates must be at least one, got \[\]"),
         ({"param_grid": None, "candidates": {"max_depth": [1]}}, "candidates must be a list of settings or estimators"),
+        (
+            {"param_grid": None, "candidates": iter([GaussianNB()])},
+            "candidates must be a list of settings or estimators",
+        ),
         ({"param_grid": None, "candidates": [3]}, "candidates must be settings, estimators or .* pairs, got 3"),
         ({"param_grid": None, "candidates": [GaussianNB]}, "candidates must be settings, estimators or"),
         ({"param_grid": None, "candidates": [{}], "estimator": None}, "estimator must be given for candidates that"),

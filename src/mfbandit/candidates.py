@@ -1,7 +1,7 @@
 """The candidates of a search: settings of one estimator, or different estimators."""
 
 from collections import Counter
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -60,7 +60,7 @@ def listed(estimator: Any, param_grid: Any, candidates: Any) -> list[Candidate]:
     if (param_grid is None) == (candidates is None):
         got = "neither" if candidates is None else "both"
         raise ValueError(f"one of param_grid and candidates must be given, got {got}")
-    if candidates is not None and (isinstance(candidates, str | Mapping) or not isinstance(candidates, Iterable)):
+    if candidates is not None and (isinstance(candidates, str) or not isinstance(candidates, Sequence)):
         raise ValueError(f"candidates must be a list of settings or estimators, got {candidates!r}")
     given = list(ParameterGrid(param_grid) if candidates is None else candidates)
     if not given:
@@ -138,11 +138,12 @@ def check_resource(found: list[Candidate], resource: str) -> None:
     >>> from sklearn.linear_model import Ridge
     >>> check_resource(listed(Ridge(), {"alpha": [1]}, None), "n_trees")
     Traceback (most recent call last):
-    ValueError: resource must be a parameter of every candidate, got 'n_trees', which Ridge has not
+    ValueError: resource must be a parameter of every candidate, got 'n_trees', which alpha=1 has not
     """
     for one in found:
-        if resource not in one.estimator.get_params():
-            kind = type(one.estimator).__name__
-            raise ValueError(f"resource must be a parameter of every candidate, got {resource!r}, which {kind} has not")
+        if resource not in one.made().get_params():  # settings may exchange a step of a pipeline
+            raise ValueError(
+                f"resource must be a parameter of every candidate, got {resource!r}, which {one.label} has not"
+            )
         if resource in one.settings:
             raise ValueError(f"resource must not be among the settings of a candidate, got {resource!r}: {one.label}")
