@@ -286,10 +286,10 @@ class TestSpends:
     def test_resource_of_a_step_that_candidates_exchange(self):
         pipe = Pipeline([("model", GaussianNB())])
         forests = [RandomForestClassifier(), ExtraTreesClassifier()]
-        arguments = {"resource": "model__n_estimators", "values": (2, 8), "capital": 4, "random_state": 0}
-        assert MFSearchCV(pipe, {"model": forests}, **arguments).fit(X, Y).best_params_["model__n_estimators"] == 8
+        search = MFSearchCV(pipe, {"model": forests}, resource="model__n_estimators", values=(2, 8), capital=4)
+        assert search.fit(X, Y).best_params_["model__n_estimators"] == 8
         with pytest.raises(ValueError, match=r"got 'model__n_estimators', which model=GaussianNB\(\) has not"):
-            MFSearchCV(pipe, {"model": [*forests, GaussianNB()]}, **arguments).fit(X, Y)
+            search.set_params(param_grid={"model": [*forests, GaussianNB()]}).fit(X, Y)
 
     def test_different_estimators(self):
         candidates = [("bayes", GaussianNB()), DecisionTreeClassifier(max_depth=1), DecisionTreeClassifier()]
@@ -380,10 +380,11 @@ class TestFailures:
         with pytest.raises(RuntimeError, match="in no mood"):
             MFSearchCV(Moody(), {"mood": ["fine", "raises"]}, capital=10, error_score="raise").fit(X, Y)
 
-    def test_a_score_for_errors(self):
+    @pytest.mark.parametrize("error_score", [0.0, np.float32(0)])
+    def test_a_score_for_errors(self, error_score):
         moods = {"mood": ["raises", "fine"]}
         with pytest.warns(FitFailedWarning):
-            search = MFSearchCV(Moody(), moods, capital=10, error_score=0.0, random_state=0).fit(X, Y)
+            search = MFSearchCV(Moody(), moods, capital=10, error_score=error_score, random_state=0).fit(X, Y)
         assert search.cv_results_["mean_test_score"].tolist() == [0.0, 0.5]
 
 
@@ -487,6 +488,8 @@ class TestShows:
         ({"scoring": ["accuracy", "f1_macro"]}, r"scoring must be one metric.*got \['accuracy', 'f1_macro'\]"),
         ({"scoring": {"a": "accuracy"}}, "scoring must be one metric"),
         ({"scoring": lambda *_: {"a": 1.0, "b": 2.0}}, "scoring must give one number .*'b': 2.0"),
+        ({"scoring": lambda *_: np.array([0.5, 1.0])}, r"scoring must give one number .*array\(\[0\.5, 1"),
+        ({"scoring": lambda *_: 1j}, "scoring must give one number .*1j"),
         ({"param_grid": None}, "one of param_grid and candidates must be given, got neither"),
         ({"candidates": [{}]}, "one of param_grid and candidates must be given, got both"),
         ({"param_grid": None, "candidates": []}, r"candidates must be at least one, got \[\]"),

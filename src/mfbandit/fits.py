@@ -4,7 +4,7 @@ import time
 import traceback
 from collections.abc import Sequence
 from dataclasses import dataclass
-from numbers import Number
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -163,7 +163,7 @@ def _score(estimator: Any, data: Data, train: IntArray, test: IntArray) -> objec
 
 
 def _one_number(score: Any) -> float:  # noqa: ANN401
-    value = score.item() if hasattr(score, "item") else score
-    if isinstance(value, dict) or not isinstance(value, Number):
+    value = score.item() if isinstance(score, np.ndarray | np.generic) and score.size == 1 else score
+    if not isinstance(value, Real):
         raise ValueError(f"scoring must give one number (several metrics are not supported), got {score!r}")
-    return float(value)  # type: ignore[arg-type]
+    return float(value)

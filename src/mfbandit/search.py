@@ -6,6 +6,7 @@ import warnings
 from collections.abc import Sequence
 from copy import copy
 from dataclasses import replace
+from numbers import Real
 from typing import Any
 
 import numpy as np
@@ -232,7 +233,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             raise ValueError(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
         if self.batch is not None and whole("batch", self.batch) < 1:
             raise ValueError(f"batch must be at least 1, got {self.batch}")
-        if self.error_score != "raise" and not isinstance(self.error_score, float | int):
+        if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise ValueError(f"error_score must be a number or 'raise', got {self.error_score!r}")
         return found, rungs
 
