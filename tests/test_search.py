@@ -429,6 +429,13 @@ class TestResults:
             assert search.cv_results_["split0_test_score"][arm] == scores[0]
             assert search.cv_results_[f"plays_at_{name}"][arm] == len(scores)
 
+    def test_a_split_whose_fit_failed_has_no_score(self):
+        scores = iter([0.5, np.nan, 0.7])
+        search = MFSearchCV(candidates=[Moody()], scoring=lambda *_: next(scores), fractions=(1,), capital=3)
+        with pytest.warns(FitFailedWarning):
+            results = search.fit(X, Y).cv_results_
+        assert [results[f"split{i}_test_score"][0] for i in range(3)] == pytest.approx([0.5, np.nan, 0.7], nan_ok=True)
+
 
 class TestReproducible:
     def test_with_one_job(self):

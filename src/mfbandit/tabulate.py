@@ -38,8 +38,9 @@ def cv_results(
         table[f"mean_{name}"], table[f"std_{name}"] = _each(np.mean, values), _each(np.std, values)
     table |= _param_columns(params)
     table["params"] = [dict(one) for one in params]
-    for i in range(max(map(len, scores))):
-        table[f"split{i}_test_score"] = np.array([each[i] if i < len(each) else np.nan for each in scores])
+    by_split = [{trial.split: trial.outcome.score for trial in trials} for trials in kept]
+    for i in range(1 + max(max(each, default=-1) for each in by_split)):
+        table[f"split{i}_test_score"] = np.array([each.get(i, np.nan) for each in by_split])
     table["mean_test_score"], table["std_test_score"] = _each(np.mean, scores), _each(np.std, scores)
     table["rank_test_score"] = _ranks(
         np.array([standing.estimate, table["mean_test_score"]]), heights, top=len(bounds.plays) - 1, best=best
