@@ -97,6 +97,7 @@ class TestLearns:
     def test_a_first_fit_beyond_the_capital_is_the_last(self):
         trials = spend(begun(seconds=True, capital=1.0), noisy, seconds=lambda *_: 5.0)
         assert len(trials.made) == 1
+        assert trials.fidelities.costs == (5, 20, 80)
 
     def test_costs_increase_whatever_the_clock_says(self):
         made = [Trial(0, 0, 0, 2.0, Outcome(0.5, 2.0)), Trial(0, 1, 0, 1.0, Outcome(0.5, 1.0))]

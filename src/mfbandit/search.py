@@ -346,7 +346,7 @@ def _complain(outcomes: Sequence[Outcome], trials: Trials) -> None:
         )
     untried = int((~tried).sum()) - len(aside)
     if untried > 0 and trials.seconds:
-        needed = arms * trials.experiment.fidelities.costs[0]
+        needed = arms * trials.fidelities.costs[0]
         warnings.warn(
             f"the capital of {trials.experiment.capital:.4g} s was spent before {untried} of {arms} candidates "
             f"were tried; about {needed:.3g} s would pay for one play of each at the lowest fidelity",

@@ -182,10 +182,8 @@ class Trials:
     def _revise(self) -> None:
         """Go on with better costs and noise, where these are learned and have changed a lot, and without outliers."""
         now = self.experiment.fidelities
-        costs = learned_costs(self.made, self._relative, len(self.experiment.arms)) if self.seconds else None
-        costs = np.array(now.costs) if costs is None else costs
         tails = self._tails() if self._learns_noise else tuple(now.tails)
-        better = replace(now, costs=costs.tolist(), concentration=tails)
+        better = replace(now, costs=self._costs(), concentration=tails)
         if not self._floored and not self._at_a_first_look():
             self._floored = True
             if self._paired is not None:
@@ -202,14 +200,17 @@ class Trials:
         except ValueError:  # the capital does not pay for a first play, as we know by now
             self._over = True
 
+    def _costs(self) -> list[float]:
+        learned = learned_costs(self.made, self._relative, len(self.experiment.arms)) if self.seconds else None
+        return list(self.experiment.fidelities.costs) if learned is None else learned.tolist()
+
     def _tails(self) -> tuple[Concentration, ...]:
         return tuple(SubGaussian(scale) for scale in noise_scales(self.experiment.stats).tolist())
 
     @property
     def fidelities(self) -> Fidelities:
-        """The fidelities as they are known now: with the noise that was given, or else that of the results."""
-        tails = self._noise or self._tails()
-        return replace(self.experiment.fidelities, concentration=tails)
+        """The fidelities as they are known now: with costs and noise as given, or else those of the results."""
+        return replace(self.experiment.fidelities, costs=self._costs(), concentration=self._noise or self._tails())
 
     # How things stand
 
