@@ -11,7 +11,7 @@ import pytest
 import sklearn
 from sklearn.base import BaseEstimator, ClassifierMixin, clone, is_classifier, is_regressor
 from sklearn.cluster import KMeans
-from sklearn.datasets import load_iris, make_classification, make_regression
+from sklearn.datasets import load_iris, load_wine, make_classification, make_regression
 from sklearn.decomposition import PCA
 from sklearn.dummy import DummyClassifier
 from sklearn.ensemble import ExtraTreesClassifier, RandomForestClassifier
@@ -555,3 +555,15 @@ def test_it_finds_what_a_grid_search_finds():
 def test_rank_of_others_without_a_score_at_the_top():
     search = MFSearchCV(RidgeClassifier(), {"alpha": [1e-3, 1.0, 1e9]}, capital=2.5, random_state=0).fit(X, Y)
     assert sorted(search.cv_results_["rank_test_score"].tolist())[0] == 1
+
+
+@pytest.mark.parametrize("seed", range(12))
+def test_a_poor_candidate_does_not_win_where_most_are_equally_good(seed):
+    """Of five settings one or two are hopeless, and the others tie at the top in their first looks."""
+    grid = {"svc__C": [0.001, 0.1, 1, 10, 100]}
+    search = MFSearchCV(make_pipeline(StandardScaler(), SVC()), grid, random_state=seed).fit(
+        *load_wine(return_X_y=True)
+    )
+    assert search.best_params_["svc__C"] > 0.001
+    low, high = search.best_interval_
+    assert low <= search.best_score_ <= high

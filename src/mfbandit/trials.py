@@ -351,19 +351,25 @@ def _moved(now: Fidelities, better: Fidelities) -> bool:
 
 
 def floor(stats: Stats) -> float:
-    """The score below which a candidate is hopeless: as far below the median as the best is above it.
+    """The score below which a candidate is hopeless: three widths below the median of the first looks.
 
-    R² on a handful of samples can be −1000, and one such candidate would make all others look the same.
+    R² on a handful of samples can be −1000, and one such candidate would make all others look the same. A width is the
+    distance from the median to the best or to the lower quartile, or a tenth of the median, whichever is largest:
+    scores of ordinary candidates on a bad split must stay above the floor, also where most candidates are equally good.
 
-    >>> stats = Stats.empty(fidelities=1, arms=3)
-    >>> stats.counts[:], stats.sums[:] = 1, [[-1000.0, 0.25, 0.5]]
+    >>> stats = Stats.empty(fidelities=1, arms=5)
+    >>> stats.counts[:], stats.sums[:] = 1, [[-1000.0, 0.2, 0.25, 0.4, 0.5]]
     >>> floor(stats)
-    0.0
+    -0.5
     """
     lowest = (stats.counts > 0).argmax(axis=0)
     means = stats.means[lowest, np.arange(len(lowest))]
     seen = means[np.isfinite(means)]
-    return float(2 * np.median(seen) - seen.max()) if len(seen) else -math.inf
+    if not len(seen):
+        return -math.inf
+    quartile, median, best = np.quantile(seen, [0.25, 0.5, 1.0], method="higher").tolist()
+    width = max(best - median, median - quartile, 0.1 * abs(median))
+    return float(median - 3 * width) if width > 0 else -math.inf
 
 
 def noise_scales(stats: Stats) -> FloatArray:
