@@ -59,6 +59,31 @@ class TestRounds:
         assert trials.experiment.retired == (3,)
         assert trials.experiment.stats.counts[:, 3].sum() <= 5
 
+    def test_a_twin_is_not_recommended_for_its_early_luck(self):
+        for seed in range(10):  # two that are the same, and one that is nearly as good
+            luck = np.random.default_rng(seed).normal(0.5, 0.05, size=(2, 60))
+            trials = begun(MFTopTwo(30), labels=["a", "b", "c"], costs=(1.0,), names=("1",), capital=30)
+            while asked := trials.ask(1):
+                trials.tell(asked, [Outcome(luck[play.arm // 2, split], 1.0) for play, split in asked])
+            assert trials.best() not in trials.experiment.retired
+
+    def test_unless_the_other_fails(self):
+        trials = begun(MFTopTwo(30), labels=["a", "b", "c"], costs=(1.0,), names=("1",), capital=30)
+        while asked := trials.ask(1):
+            trials.tell(
+                asked,
+                [Outcome(np.nan if split > 3 else 0.9 if play.arm < 2 else 0.1 * split, 1.0) for play, split in asked],
+            )
+        assert trials.experiment.retired == (1,)
+        assert trials.best() == 1
+
+    def test_nothing_is_left_to_decide_among_twins(self):
+        trials = begun(MFTopTwo(200), capital=200)
+        while not trials.decided() and (asked := trials.ask(1)):
+            trials.tell(asked, [Outcome(0.5, 1.0) for _ in asked])
+        assert trials.decided()
+        assert trials.experiment.spent < 20
+
 
 class TestDecided:
     def test_not_without_two_plays_at_the_top(self):

@@ -111,6 +111,7 @@ class Trials:
         self.experiment = Experiment(self._paired or policy, arms=list(labels), fidelities=known, capital=capital)
         self._noise = noise
         self._floored = False
+        self._twins: dict[int, int] = {}
         self._asked = np.zeros((len(costs), len(labels)), dtype=np.int64)
         self._over = False
         self.made: list[Trial] = []
@@ -159,6 +160,7 @@ class Trials:
                 same = len(shared) >= TWIN_PLAYS and all(scores[arm][at] == scores[other][at] for at in shared)
                 if same and len(retired) + 1 < len(self.experiment.arms):
                     self.experiment.retire_arm(max(arm, other))
+                    self._twins[max(arm, other)] = min(arm, other)
                     retired.add(max(arm, other))
                     break
 
@@ -282,7 +284,9 @@ class Trials:
     def _stats(self) -> Stats:
         stats = self.experiment.stats
         active = np.ones_like(stats.active)
-        active[list(self.experiment.set_aside)] = False
+        # What a twin has seen since speaks for both, and one with fewer plays is only more likely to have been lucky.
+        aside = self.experiment.set_aside
+        active[[*aside, *(arm for arm, other in self._twins.items() if other not in aside)]] = False
         return replace(stats.told, active=active)
 
 
