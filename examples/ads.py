@@ -35,8 +35,8 @@ def main(url: str) -> None:
         best = ads.best()
         print(f"best: {labels[best]}, clicked by {CLICKS[best]:.1%} of visitors; the best has {CLICKS.max():.1%}")
         for name, shown in zip(fidelities.labels, ads.results_at, strict=True):
-            print(f"shown for a {name}: {shown:,} times")
+            print(f"{name}: shown {shown:,} times")
 
 
 if __name__ == "__main__":
-    main(sys.argv[1])
+    main(*(sys.argv[1:] or ["http://127.0.0.1:8000"]))

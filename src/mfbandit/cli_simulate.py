@@ -55,8 +55,13 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
     config = Config(file)
     options = _options(config, runs, grid) | {"workers": workers, "results": results}
     job = _study if grid else _compare
-    with running_on(engine, address=address, workers=workers):
-        text = job(config, options, plot, as_json)
+    try:
+        with running_on(engine, address=address, workers=workers):
+            text = job(config, options, plot, as_json)
+    except KeyboardInterrupt:
+        if results is not None:
+            typer.echo(f"What is finished is kept in {results}: the same command goes on from there.", err=True)
+        raise
     typer.echo(text)
 
 

@@ -4,6 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
+from mfbandit.progress import note
+
 ENGINES = ("threads", "processes", "dask")
 PATIENCE = 5  # seconds for a scheduler to answer
 
@@ -50,6 +52,7 @@ def _client(address: str | None, workers: int | None) -> Iterator[Any]:
         with _connected(dask.Client, address) as client:
             yield client
         return
+    note("starting a Dask cluster on this machine")
     with (
         dask.LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
         dask.Client(cluster) as client,

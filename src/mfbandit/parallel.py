@@ -445,7 +445,7 @@ class _Job:
                 self._experiment.fail(play)
         for arm in set(self._experiment.set_aside) - before:
             self._experiment.restore_arm(arm)
-        log.warning("%d play%s under way given up", len(plays), "s" * (len(plays) > 1))
+        log.warning("%d play%s under way given up; another run goes on", len(plays), "s" * (len(plays) > 1))
 
     def _count_workers(self) -> None:
         now = time.monotonic()

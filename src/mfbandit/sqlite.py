@@ -224,7 +224,9 @@ def _take(file: int, path: Path, note: Path) -> None:
         # Of the process, not of the open file: it does not live on in children that were forked off.
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except OSError:
-        raise StoreHeld(f"{path} is open for writing elsewhere: {_holder(note)}; reading is possible") from None
+        holder = _holder(note)
+        instead = ", and its address can be given in place of the file" if "http://" in holder else ""
+        raise StoreHeld(f"{path} is open for writing elsewhere: {holder}; reading is possible{instead}") from None
 
 
 def _holder(note: Path) -> str:

@@ -54,7 +54,7 @@ class Study:
         lines = [("problem", "capital", "policy", "regret", "95 % interval")]
         for row in self.rows():
             interval = "-" if row["low"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
-            capital = f"{row['capital']:,.10g}"
+            capital = f"{row['capital']:,.6g}"
             lines.append((row["problem"], capital, row["policy"], readable(row["regret"]), interval))
         return "\n".join(columns(lines))
 
