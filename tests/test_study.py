@@ -106,10 +106,8 @@ class TestCommand:
             job.send_signal(signal.SIGINT)
             _, said = job.communicate(timeout=30)
         assert job.returncode == 130
-        assert (
-            said
-            == f"What is finished is kept in {tmp_path / 'kept'}: the same command goes on from there.\nError: interrupted\n"
-        )
+        on = f"What is finished is kept in {tmp_path / 'kept'}: the same command goes on from there."
+        assert said == f"{on}\nError: interrupted\n"
         kept = len(list(tmp_path.glob("kept/*/runs-*.npz")))
         assert kept > 0
         done = subprocess.run(command, capture_output=True, text=True, check=True)
