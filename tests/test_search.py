@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from unittest import SkipTest
 
 import joblib
 import numpy as np
@@ -86,7 +87,10 @@ def not_passed(search):
     expected_failed_checks=not_passed,
 )
 def test_scikit_learns_checks(estimator, check):
-    check(estimator)
+    try:
+        check(estimator)
+    except SkipTest as reason:  # of other array libraries than NumPy, which scikit-learn leaves out, too
+        assert str(reason) == "not checking array_api input"
 
 
 class TestIsNative:
