@@ -90,7 +90,8 @@ def test_scikit_learns_checks(estimator, check):
     try:
         check(estimator)
     except SkipTest as reason:  # of other array libraries than NumPy, which scikit-learn leaves out, too
-        assert str(reason) == "not checking array_api input"
+        if "not checking array_api input" not in str(reason):
+            raise
 
 
 class TestIsNative:
