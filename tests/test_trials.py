@@ -59,6 +59,10 @@ class TestRounds:
         assert trials.experiment.retired == (3,)
         assert trials.experiment.stats.counts[:, 3].sum() <= 5
 
+    def test_those_alike_on_small_samples_alone_are_no_twins(self):
+        trials = spend(begun(capital=40), lambda _, m, rng: 0.5 + rng.normal(scale=0.02) if m == 2 else 0.4 + 0.01 * m)
+        assert not trials.experiment.retired
+
     def test_a_twin_is_not_recommended_for_its_early_luck(self):
         for seed in range(10):  # two that are the same, and one that is nearly as good
             luck = np.random.default_rng(seed).normal(0.5, 0.05, size=(2, 60))

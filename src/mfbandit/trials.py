@@ -157,7 +157,9 @@ class Trials:
         for arm in sorted(arms - retired):
             for other in sorted(set(scores) - retired - {arm}):
                 shared = scores[arm].keys() & scores[other].keys()
-                same = len(shared) >= TWIN_PLAYS and all(scores[arm][at] == scores[other][at] for at in shared)
+                # Not by small samples alone, which make trees of any depth alike.
+                enough = len(shared) >= TWIN_PLAYS and any(m == len(self._asked) - 1 for m, _ in shared)
+                same = enough and all(scores[arm][at] == scores[other][at] for at in shared)
                 if same and len(retired) + 1 < len(self.experiment.arms):
                     self.experiment.retire_arm(max(arm, other))
                     self._twins[max(arm, other)] = min(arm, other)
