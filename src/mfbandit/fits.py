@@ -133,7 +133,7 @@ class Plays:
         """A candidate as it is fitted; all candidates have the same seed for a split."""
         seed = None
         if self._seed is not None:
-            seed = int(np.random.SeedSequence([self._seed, 1, split]).generate_state(1)[0])
+            seed = int(np.random.SeedSequence([self._seed, 1, split]).generate_state(1)[0]) >> 1  # fits into 32 bits, signed
         return self.candidates[arm].made(seed, **self.rungs.settings(fidelity))
 
     def made(self, asked: Sequence[tuple[Play, int]], parallel: Any) -> list[Outcome]:  # noqa: ANN401
