@@ -95,6 +95,11 @@ def test_scikit_learns_checks(estimator, check):
 
 
 class TestIsNative:
+    def test_can_be_shown_before_anything_is_given(self):
+        assert "MFSearchCV" in MFSearchCV()._repr_html_()
+        with pytest.raises(ValueError, match="one of param_grid and candidates must be given, got neither"):
+            MFSearchCV().fit(X, Y)
+
     def test_kind(self):
         assert is_classifier(trees())
         assert is_regressor(MFSearchCV(Ridge(), {"alpha": [1]}))

@@ -133,7 +133,8 @@ class Plays:
         """A candidate as it is fitted; all candidates have the same seed for a split."""
         seed = None
         if self._seed is not None:
-            seed = int(np.random.SeedSequence([self._seed, 1, split]).generate_state(1)[0]) >> 1  # fits into 32 bits, signed
+            mixed = np.random.SeedSequence([self._seed, 1, split]).generate_state(1)
+            seed = int(mixed[0]) >> 1  # 31 bits: some libraries keep a signed number of 32
         return self.candidates[arm].made(seed, **self.rungs.settings(fidelity))
 
     def made(self, asked: Sequence[tuple[Play, int]], parallel: Any) -> list[Outcome]:  # noqa: ANN401

@@ -206,7 +206,13 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         return other
 
     def __sklearn_tags__(self) -> Any:  # noqa: ANN401
-        return BaseSearchCV.__sklearn_tags__(self._as_one())
+        one = self._as_one()
+        # Without any estimator there is nothing to ask yet, as when it is shown in a notebook.
+        return (
+            super(BaseSearchCV, self).__sklearn_tags__()
+            if one.estimator is None
+            else BaseSearchCV.__sklearn_tags__(one)
+        )
 
     def get_metadata_routing(self) -> Any:  # noqa: ANN401
         """Who wants which metadata; see scikit-learn's guide on metadata routing."""
