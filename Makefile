@@ -23,11 +23,12 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/theory.py
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json
-	$(RUN) benchmarks/selection.py replay --out results/selection-replay.json
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
 	$(RUN) benchmarks/service.py --out results/service.json
 	$(RUN) benchmarks/dashboard.py --out results/dashboard.json
 	$(RUN) benchmarks/parallel.py --out results/parallel.json
+	$(RUN) benchmarks/selection.py search --out results/selection-search.json --picture results/selection-search.png
+	$(RUN) benchmarks/selection.py replay --out results/selection-replay.json  # last: not all of its bars hold
 
 soak: $(READY)  ## a thousand kills of the service under load, and what was lost: some half an hour
 	$(RUN) tests/soak.py --kills 1000 --out results/soak.json
