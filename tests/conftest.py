@@ -2,6 +2,7 @@
 
 import os
 import secrets
+import signal
 from collections.abc import Iterator
 from typing import NoReturn
 
@@ -14,6 +15,9 @@ settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
 )
 settings.load_profile("repeatable")
+
+# A shell lets jobs in the background ignore Ctrl-C, and their children with them; tests send it.
+signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def missing(reason: str) -> NoReturn:

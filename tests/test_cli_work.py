@@ -41,9 +41,22 @@ def lab(tmp_path):
     return tmp_path
 
 
-def worker(where, folder, *more, objective="lab:dig"):
+WORKERS: list[subprocess.Popen[str]] = []
+
+
+@pytest.fixture(autouse=True)
+def ended():
+    """No worker outlives its test."""
+    yield
+    while WORKERS:
+        WORKERS.pop().kill()
+
+
+def worker(where, folder, *more, objective="lab:dig", **how):
     command = [sys.executable, "-m", "mfbandit", "work", where, "e", objective, *map(str, more)]
-    return subprocess.Popen(command, cwd=folder, stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+    pipes = {"stdout": subprocess.PIPE, "stderr": subprocess.PIPE, "text": True} | how
+    WORKERS.append(subprocess.Popen(command, cwd=folder, **pipes))
+    return WORKERS[-1]
 
 
 def started(folder):
@@ -120,11 +133,14 @@ def test_a_worker_told_to_end_hands_its_play_back(lab, number, code):
         assert exp.set_aside == ()
 
 
-def test_an_objective_that_swallows_everything(lab):
+@pytest.mark.parametrize("background", [False, True])
+def test_an_objective_that_swallows_everything(lab, background):
+    """Also in the background, where a shell lets a process ignore Ctrl-C from the start."""
+    ignoring = (lambda: signal.signal(signal.SIGINT, signal.SIG_IGN)) if background else None
     with served(lab / "a.db") as service, connect(service.url) as there:
         exp = there.create("e", UCB(), arms=1, fidelities=FID)
         (lab / "slow").touch()
-        job = worker(service.url, lab, objective="lab:stubborn")
+        job = worker(service.url, lab, objective="lab:stubborn", preexec_fn=ignoring)
         started(lab)
         job.send_signal(signal.SIGTERM)
         job.communicate(timeout=30)

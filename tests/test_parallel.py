@@ -429,7 +429,7 @@ class TestInterrupts:
             exp = store.create("e", MFUCB(), arms=3, fidelities=FID, lease=None)
             monkeypatch.setattr(Ticket, "wait", interrupted)
             with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
-                run(exp, objectives.noisy, pool)
+                run(exp, objectives.noisy, pool, plays=100)
             assert exp.pending == ()
             assert exp.log == store.open("e").log
 

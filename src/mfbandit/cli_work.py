@@ -101,7 +101,7 @@ def found(text: str) -> Any:  # noqa: ANN401 - whatever it is; run() checks that
 
 @contextmanager
 def _terminated() -> Iterator[list[bool]]:
-    """Inside, SIGTERM is like Ctrl-C, and noted in the list."""
+    """Inside, SIGTERM is like Ctrl-C, and noted in the list; and Ctrl-C counts, which shells switch off for jobs."""
     ended: list[bool] = []
 
     def handler(number: int, frame: FrameType | None) -> None:
@@ -109,8 +109,9 @@ def _terminated() -> Iterator[list[bool]]:
         interrupt = signal.getsignal(signal.SIGINT)  # which is kept, even if the objective swallows it
         (interrupt if callable(interrupt) else signal.default_int_handler)(number, frame)
 
-    before = signal.signal(signal.SIGTERM, handler)
+    before = signal.signal(signal.SIGTERM, handler), signal.signal(signal.SIGINT, signal.default_int_handler)
     try:
         yield ended
     finally:
-        signal.signal(signal.SIGTERM, before)
+        for number, usual in zip((signal.SIGTERM, signal.SIGINT), before, strict=True):
+            signal.signal(number, usual)
