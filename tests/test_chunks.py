@@ -303,29 +303,18 @@ class TestFingerprint:
         there = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, check=True).stdout
         assert there.strip() == fingerprint([paper_problem(1), MFUCB(), {"c", "b", "a"}])
 
-    def test_counts_the_source_of_a_class_of_ones_own(self, tmp_path):
-        command = [
-            sys.executable,
-            "-c",
-            "import own; from mfbandit.chunks import fingerprint; print(fingerprint(own.P()))",
-        ]
+    @pytest.mark.parametrize("inherited", [False, True])
+    def test_counts_the_source_of_a_class_of_ones_own(self, tmp_path, inherited):
+        script = "import own; from mfbandit.chunks import fingerprint; print(fingerprint(own.P()))"
         prints = []
         for answer in (1, 1, 2):
-            (tmp_path / "own.py").write_text(f"class P:\n    def choose(self):\n        return {answer}\n")
-            prints.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
-        assert prints[0] == prints[1] != prints[2]
-
-    def test_counts_the_source_of_its_bases_too(self, tmp_path):
-        command = [
-            sys.executable,
-            "-c",
-            "import own; from mfbandit.chunks import fingerprint; print(fingerprint(own.P()))",
-        ]
-        prints = []
-        for answer in (1, 1, 2):
-            source = f"class Base:\n    def choose(self):\n        return {answer}\nclass P(Base):\n    pass\n"
+            source = f"class Base:\n    def choose(self):\n        return {answer}\n"
+            source = f"{source}class P(Base):\n    pass\n" if inherited else source.replace("Base", "P")
             (tmp_path / "own.py").write_text(source)
-            prints.append(subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True).stdout)
+            done = subprocess.run(
+                [sys.executable, "-c", script], cwd=tmp_path, capture_output=True, text=True, check=True
+            )
+            prints.append(done.stdout)
         assert prints[0] == prints[1] != prints[2]
 
     def test_counts_the_code_of_a_class_without_a_source(self):

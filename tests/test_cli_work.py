@@ -120,10 +120,8 @@ def test_a_worker_told_to_end_hands_its_play_back(lab, number, code):
         for i in range(3):  # three handed back in a row, and the arm is not blamed
             job = worker(service.url, lab)
             mark = started(lab)
-            began = time.monotonic()
             job.send_signal(number)
-            _, complained = job.communicate(timeout=30)
-            assert time.monotonic() - began < 10
+            _, complained = job.communicate(timeout=30)  # the play would take 60
             assert job.returncode == code
             assert "1 play under way given up" in complained
             assert "Traceback" not in complained

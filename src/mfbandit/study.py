@@ -25,7 +25,7 @@ class Study:
     sims: dict[tuple[str, str], Simulation]
 
     def rows(self) -> list[dict[str, Any]]:
-        """One for each problem, capital and policy: mean regret with a 95 % interval (None for one run), and plays.
+        """One for each problem, capital and policy: mean regret with a 95 % interval (None for one run).
 
         >>> from mfbandit import MFUCB, paper_problem
         >>> row = study({"paper 3": paper_problem(3)}, [MFUCB()], capitals=[4000], runs=2).rows()[0]
@@ -74,7 +74,8 @@ def study(  # noqa: PLR0913 - options with names and defaults
 ) -> Study:
     """Simulate every policy on every problem, and record regret at every capital.
 
-    A policy does not know the capital, so one simulation up to the largest has them all.
+    A policy does not see how much capital is left, so one simulation up to the largest has them all. One that is told a
+    budget when it is made, such as :class:`~mfbandit.MFTopTwo`, keeps to that one at every capital.
 
     Args:
         problems: the hidden truths, by name.
