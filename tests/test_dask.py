@@ -20,12 +20,12 @@ FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
 
 
 @contextmanager
-def cluster(workers, **config):
+def cluster(workers, threads=1, **config):
     quick = {"distributed.comm.timeouts.connect": "10s", "distributed.worker.daemon": True}
     with (
         dask.config.set(quick | config),
         LocalCluster(
-            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None, silence_logs=50
+            n_workers=workers, threads_per_worker=threads, host="127.0.0.1", dashboard_address=None, silence_logs=50
         ) as local,
         Client(local) as client,
     ):
@@ -85,14 +85,33 @@ def test_a_worker_killed_while_plays_are_under_way(tmp_path):
     assert len(calls) > 120  # and what it had not finished was made again
 
 
-def test_an_objective_that_kills_its_worker(caplog):
+@pytest.mark.parametrize(("workers", "threads"), [(3, 1), (1, 3)])  # in the latter each death is a death of all
+def test_an_objective_that_kills_its_worker(caplog, workers, threads):
     exp = Experiment(MFUCB(), arms=["dies", "fine", "good"], fidelities=FID, capital=30.0)
-    with cluster(3, **{"distributed.scheduler.allowed-failures": 2}) as (_, client):
+    with cluster(workers, threads, **{"distributed.scheduler.allowed-failures": 1}) as (_, client):
         ran = run(exp, objectives.misbehaving, client.get_executor(), progress=False)
     assert exp.set_aside == (0,)
     assert exp.spent == 30
-    assert {failure.play.label for failure in ran.failures} == {"dies"}
+    assert [failure.play.label for failure in ran.failures] == ["dies"] * 3
     assert "KilledWorker" in caplog.text
+
+
+def test_a_play_that_begins_anew_has_its_whole_time_again(tmp_path, monkeypatch):
+    monkeypatch.setattr("mfbandit.parallel.SLACK", 0.0)
+    exp = Experiment(MFUCB(), arms=1, fidelities=FID, capital=1.0)
+
+    def once_it_is_half_done():
+        while not (marks := os.listdir(tmp_path)):
+            time.sleep(0.01)
+        time.sleep(1.0)
+        return int(marks[0].split(".")[1])
+
+    with cluster(2) as (_, client):
+        killed = kill_one(once_it_is_half_done)
+        ran = run(exp, objectives.Marking(tmp_path, 2.0), client.get_executor(), timeout=2.5, progress=False)
+        killed()
+    assert (ran.told, ran.failures) == (1, ())
+    assert len(os.listdir(tmp_path)) == 2
 
 
 def test_a_cluster_that_starts_workers_for_plays():

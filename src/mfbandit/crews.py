@@ -32,6 +32,15 @@ class Crew(Protocol):
         """Whether all plays under way are lost when one of them breaks the executor."""
         ...
 
+    @property
+    def begins(self) -> int:
+        """How often a call may be begun: more than once where another worker takes over from one that died."""
+        ...
+
+    def died(self, error: Exception) -> bool:
+        """Whether a call failed because its worker died, by this call or by another one on the same worker."""
+        ...
+
     def submit(self, call: Callable[..., Any], *args: object) -> "Future[Any]":
         """Let a worker make this call."""
         ...
@@ -95,9 +104,14 @@ class Plain:
     """An executor that is used as it is."""
 
     shared = True
+    begins = 1
 
     def __init__(self, executor: Executor, workers: int) -> None:
         self._executor, self._workers = executor, workers
+
+    def died(self, error: Exception) -> bool:  # noqa: ARG002 - a protocol's argument
+        """No: its whole executor would be broken."""
+        return False
 
     @property
     def workers(self) -> int:
@@ -140,6 +154,7 @@ class Cluster(Plain):
     """A Dask cluster, which may grow and shrink."""
 
     LOOK_EVERY = 1.0  # seconds
+    begins = 4  # by default Dask gives up on a call when the fourth worker has died under it
 
     def __init__(self, executor: Executor, client: Any, workers: int | None) -> None:  # noqa: ANN401 - Dask's Client
         super().__init__(executor, 1)
@@ -154,6 +169,10 @@ class Cluster(Plain):
             with _gone():
                 self._workers, self._looked = sum(self._client.nthreads().values()), time.monotonic()
         return self._workers
+
+    def died(self, error: Exception) -> bool:
+        """Dask says so of every call that a worker had been given, begun or not, when it died."""
+        return type(error).__name__ == "KilledWorker"
 
     def submit(self, call: Callable[..., Any], *args: object) -> "Future[Any]":
         """Each call is a task of its own, whatever others had the same arguments."""
@@ -196,6 +215,7 @@ class Cells:
     """Pools of one process each: whatever happens to one, the others go on."""
 
     shared = False
+    begins = 1
 
     def __init__(self, make: Callable[[], ProcessPoolExecutor], workers: int) -> None:
         self._make, self._workers = make, workers
@@ -206,6 +226,10 @@ class Cells:
     def workers(self) -> int:
         """As many as the pool had."""
         return self._workers
+
+    def died(self, error: Exception) -> bool:  # noqa: ARG002 - a protocol's argument
+        """No: its pool is broken, and it was alone there."""
+        return False
 
     def submit(self, call: Callable[..., Any], *args: object) -> "Future[Any]":
         """Hand it to a process that is idle, or to a new one."""

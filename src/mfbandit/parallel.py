@@ -187,6 +187,8 @@ class _Job:
         self._lost: set[Future[Outcome]] = set()  # calls that were given up and still occupy a worker
         self._landed: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
         self._waiting: deque[SeededPlay] = deque()  # for a worker
+        self._suspected: set[str] = set()  # plays under which workers died, perhaps by another play: now made alone
+        self._deadly: set[int] = set()  # arms under which workers died even so
         self._failures: list[Failure] = []
         self._asked = self._told = self._retried = 0
         self._nothing: Exception | None = None  # why no play could be asked for
@@ -218,11 +220,18 @@ class _Job:
         """Give every free worker a play."""
         places = max(self._workers, 1) + self._options.ahead  # a cluster may start its first worker for a first play
         while (free := places - len(self._flying) - len(self._lost)) > 0:
+            if self._on_trial():
+                return
             if not self._waiting:
                 self._ask(free)
             if not self._waiting:
                 return
             self._launch(self._waiting[0])
+
+    def _on_trial(self) -> bool:
+        """Whether a suspected play is made alone now, or waits until it is."""
+        around = [*self._flying.values(), *list(self._waiting)[:1]] if self._suspected and self._flying else ()
+        return any(play.id in self._suspected for play in around)
 
     def _ask(self, free: int) -> None:
         if self._options.plays is not None:
@@ -260,7 +269,7 @@ class _Job:
             return math.inf
         # A play that was handed out ahead waits for the one before it.
         rounds = 1 + math.ceil(self._options.ahead / max(self._workers, 1))
-        return time.monotonic() + rounds * self._options.timeout + SLACK
+        return time.monotonic() + rounds * self._crew.begins * self._options.timeout + SLACK
 
     def _over(self) -> bool:
         """Whether to end, now that nothing is under way; a reason not to is waited out."""
@@ -328,6 +337,9 @@ class _Job:
         except CancelledError:
             raise RuntimeError("the executor was shut down, or its cluster is gone, with plays under way") from None
         except Exception as error:
+            if self._crew.died(error) and self._in_doubt(play):
+                self._try_alone(future)
+                return
             outcome = Outcome(None, None, described(error), 0.0)
         self._worked += outcome.seconds
         self._nothing = None
@@ -336,7 +348,22 @@ class _Job:
             if wrong is not None:
                 self._failed(play, wrong)
             self._flying.pop(future, None)
+        self._suspected.discard(play.id)
         self._dues.pop(play.id, None)
+
+    def _in_doubt(self, play: SeededPlay) -> bool:
+        """Whether workers may have died under this play by the fault of another one that they had."""
+        if play.id in self._suspected:
+            self._deadly.add(play.arm)
+        return play.arm not in self._deadly
+
+    def _try_alone(self, future: "Future[Outcome]") -> None:
+        """Make a play again when no other is under way, so that nobody else can be the cause if a worker dies."""
+        play = self._flying.pop(future)
+        log.warning("workers died under play %s (%s), which is made again with no other under way", play.id, play.label)
+        self._suspected.add(play.id)
+        self._dues.pop(play.id, None)
+        self._waiting.appendleft(play)
 
     def _tell(self, play: SeededPlay, outcome: Outcome) -> str | None:
         """Tell a result; what the experiment had against it, if anything."""
