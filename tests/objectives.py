@@ -49,6 +49,19 @@ def _go_on_for_ever():
             time.sleep(60)
 
 
+def play_number(play):
+    return int(play.id.rpartition("-")[2])
+
+
+def dying_now_and_then(play):
+    """The best arm's plays are under way together when the 15th and the 40th take their worker along."""
+    if play_number(play) in (15, 40):
+        time.sleep(0.05)
+        os._exit(3)
+    time.sleep(0.1)
+    return play.rng().normal({"best": 0.9, "poor": 0.1}[play.label], 0.1)
+
+
 def second_time(play):
     """Fails in the first attempt."""
     if play.attempt == 1:

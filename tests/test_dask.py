@@ -1,5 +1,6 @@
 """A real Dask cluster on this machine, whose workers are killed in the middle."""
 
+import logging
 import os
 import signal
 import threading
@@ -15,13 +16,18 @@ from joblib import parallel_config
 from mfbandit import MFUCB, Experiment, Fidelities, SubGaussian, paper_problem, run, seeded, simulate
 from mfbandit.events import Asked, Told
 from tests import objectives
+from tests.objectives import play_number
 
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
 
 
 @contextmanager
 def cluster(workers, threads=1, **config):
-    quick = {"distributed.comm.timeouts.connect": "10s", "distributed.worker.daemon": True}
+    quick = {
+        "distributed.comm.timeouts.connect": "10s",
+        "distributed.worker.daemon": True,
+        "distributed.deploy.lost-worker-timeout": "300s",  # else a worker that starts again may be dropped for good
+    }
     with (
         dask.config.set(quick | config),
         LocalCluster(
@@ -96,6 +102,40 @@ def test_an_objective_that_kills_its_worker(caplog, workers, threads):
     assert "KilledWorker" in caplog.text
 
 
+def test_one_bad_play_does_not_cost_the_best_arm_its_place():
+    """Two plays of the best arm kill the worker that four of its plays share; it has results in between."""
+    exp = Experiment(MFUCB(), arms=["poor", "best"], fidelities=FID, capital=60.0)
+    with cluster(1, 4, **{"distributed.scheduler.allowed-failures": 0}) as (_, client):
+        ran = run(exp, objectives.dying_now_and_then, client.get_executor(), progress=False)
+    assert [play_number(failure.play) for failure in ran.failures] == [15, 40]
+    assert exp.set_aside == ()
+    assert exp.arms[exp.best()] == "best"
+    assert exp.spent == 60
+
+
+def test_an_interrupt_while_a_play_is_put_on_trial():
+    exp = Experiment(MFUCB(), arms=["dies", "fine"], fidelities=FID, capital=30.0)
+
+    class Presses(logging.Handler):
+        def emit(self, record):
+            if "made again" in record.getMessage():
+                signal.raise_signal(signal.SIGINT)
+
+    handler = Presses()
+    logging.getLogger("mfbandit").addHandler(handler)
+    try:
+        with (
+            cluster(1, 1, **{"distributed.scheduler.allowed-failures": 0}) as (_, client),
+            pytest.raises(KeyboardInterrupt),
+        ):
+            run(exp, objectives.misbehaving, client.get_executor(), progress=False)
+    finally:
+        logging.getLogger("mfbandit").removeHandler(handler)
+    assert exp.pending == ()
+    assert exp.reserved == 0
+    assert exp.set_aside == ()
+
+
 def test_a_play_that_begins_anew_has_its_whole_time_again(tmp_path, monkeypatch):
     monkeypatch.setattr("mfbandit.parallel.SLACK", 0.0)
     exp = Experiment(MFUCB(), arms=1, fidelities=FID, capital=1.0)
@@ -120,6 +160,18 @@ def test_a_cluster_that_starts_workers_for_plays():
         local.adapt(minimum=0, maximum=1, interval="100ms")
         ran = run(exp, objectives.noisy, client.get_executor(), progress=False)
     assert (ran.told, ran.failures) == (6, ())
+
+
+def test_a_cluster_without_workers_is_said(caplog, monkeypatch):
+    monkeypatch.setattr("mfbandit.parallel.ALONE", 0.2)
+    exp = Experiment(MFUCB(), arms=3, fidelities=FID, capital=3.0)
+    with cluster(0) as (local, client):
+        later = threading.Timer(2.5, local.scale, [1])
+        later.start()
+        ran = run(exp, objectives.noisy, client.get_executor(), progress=False)
+        later.join()
+    assert ran.told == 3
+    assert caplog.text.count("the cluster has had no worker for 0.2 s") == 1
 
 
 def test_a_cluster_that_is_gone():

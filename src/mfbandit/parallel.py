@@ -27,6 +27,7 @@ if TYPE_CHECKING:
 AnyExperiment: TypeAlias = "Experiment | RemoteExperiment"
 SLACK = 10.0  # seconds that a worker may need to begin, or to interrupt a play that takes too long; then it is dropped
 PAUSE = 1.0  # seconds between two questions whether there is something to do again
+ALONE = 30.0  # seconds without any worker after which that is said
 HASTE = 3.0  # seconds to wait for a service in the end
 
 log = logging.getLogger("mfbandit")
@@ -188,7 +189,7 @@ class _Job:
         self._landed: queue.SimpleQueue[Future[Outcome]] = queue.SimpleQueue()
         self._waiting: deque[SeededPlay] = deque()  # for a worker
         self._suspected: set[str] = set()  # plays under which workers died, perhaps by another play: now made alone
-        self._deadly: set[int] = set()  # arms under which workers died even so
+        self._deadly: set[int] = set()  # arms under which workers died even so, and that had no result since
         self._failures: list[Failure] = []
         self._asked = self._told = self._retried = 0
         self._nothing: Exception | None = None  # why no play could be asked for
@@ -196,6 +197,7 @@ class _Job:
         self._dues: dict[str, float] = {}  # until when plays may take, in the time of ``time.monotonic``
         self._capacity = 0.0  # seconds times workers
         self._workers, self._counted = self._crew.workers, self._began
+        self._warn_at = self._began + ALONE
         self._first_look: Look | None = None
         self._ended = ""
 
@@ -347,6 +349,8 @@ class _Job:
             wrong = outcome.error if outcome.reward is None else self._tell(play, outcome)
             if wrong is not None:
                 self._failed(play, wrong)
+            else:
+                self._deadly.discard(play.arm)  # not all of its plays are
             self._flying.pop(future, None)
         self._suspected.discard(play.id)
         self._dues.pop(play.id, None)
@@ -359,11 +363,13 @@ class _Job:
 
     def _try_alone(self, future: "Future[Outcome]") -> None:
         """Make a play again when no other is under way, so that nobody else can be the cause if a worker dies."""
-        play = self._flying.pop(future)
-        log.warning("workers died under play %s (%s), which is made again with no other under way", play.id, play.label)
+        play = self._flying[future]
         self._suspected.add(play.id)
+        with self._uninterrupted():
+            self._waiting.appendleft(play)
+            del self._flying[future]
         self._dues.pop(play.id, None)
-        self._waiting.appendleft(play)
+        log.warning("workers died under play %s (%s), which is made again with no other under way", play.id, play.label)
 
     def _tell(self, play: SeededPlay, outcome: Outcome) -> str | None:
         """Tell a result; what the experiment had against it, if anything."""
@@ -479,6 +485,11 @@ class _Job:
         self._capacity += (now - self._counted) * self._workers
         self._counted = now
         self._workers = self._crew.workers
+        if self._workers:
+            self._warn_at = now + ALONE
+        elif now > self._warn_at:
+            log.warning("the cluster has had no worker for %g s; plays wait for one", ALONE)
+            self._warn_at = math.inf
 
     def ran(self) -> Ran:
         """What was done."""
