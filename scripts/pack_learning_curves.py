@@ -2,22 +2,24 @@
 
     pip download --no-deps lcdb==0.1.0
     python scripts/pack_learning_curves.py lcdb-0.1.0.tar.gz src/mfbandit/data/learning_curves.npz
+    python scripts/pack_learning_curves.py lcdb-0.1.0.tar.gz benchmarks/more_learning_curves.npz --more
 
 Of the data sets listed here it takes every one with a size N at which, as at the sizes next to N/4, N/16 and N/64, at
 least 18 of the 20 learners have five results or more (the others failed or took too long, and are left out there); the
 largest such N. A size may miss its mark by a factor of 0.6 to 1.05. A data set on which most learners' results do not
-vary from split to split is left out. The other data sets of lcdb are held out, for judging policies on curves that
-nobody has looked at. Needs pandas.
+vary from split to split is left out. With --more it takes those that this leaves out and that have at least 10 such
+learners with sizes within a factor of 0.5 to 1.5: most of them are small. The other data sets of lcdb are held out, for
+judging policies on curves that nobody has looked at. Needs pandas.
 """
 
-import sys
+import argparse
 import tarfile
+from dataclasses import dataclass
 
 import numpy as np
 import pandas as pd
 
 RESULTS = 5  # at least so many of a learner at a size
-LEARNERS = 18  # at least so many on a data set
 PARTS = (64, 16, 4, 1)
 INNER = 25  # splits of the training data for each split of the test data
 IDS = """
@@ -27,6 +29,18 @@ IDS = """
 1468 1477 1483 1486 1488 1494 1503 1515 1567 1590 1597 4135 4534 4541 23517 40664 40670 40677 40687 40713 40910 40975
 40981 40983 40994 41027 41143 41145 41150 41157 41159 41163 41165 41167 41169 41972 42733 42742 42809
 """
+
+
+@dataclass(frozen=True)
+class Rule:
+    """Which data sets are taken: those with so many learners at sizes that miss their marks by no more than this."""
+
+    learners: int
+    low: float
+    high: float
+
+
+EXACT, LOOSE = Rule(18, 0.6, 1.05), Rule(10, 0.5, 1.5)
 
 
 def read(archive: str) -> tuple[pd.DataFrame, dict[int, str], list[str]]:
@@ -41,21 +55,22 @@ def read(archive: str) -> tuple[pd.DataFrame, dict[int, str], list[str]]:
     return table[table["openmlid"].isin([int(i) for i in IDS.split()])], names, learners
 
 
-def rungs(curves: pd.DataFrame, learners: list[str]) -> tuple[list[int], list[str]]:
+def rungs(curves: pd.DataFrame, learners: list[str], rule: Rule) -> tuple[list[int], list[str]]:
     """The sizes of one data set that become fidelities, and the learners that become arms; none where too few."""
     counts = curves.pivot_table(index="size_train", columns="learner", values="score_test", aggfunc="count")
     enough = counts.reindex(columns=learners).fillna(0) >= RESULTS
     sizes = [int(size) for size in enough.index]
     for largest in sizes[::-1]:
-        kept = [_nearest(sizes, largest / part) for part in PARTS]
+        kept = [_nearest(sizes, largest / part, rule) for part in PARTS]
         arms = enough.columns[enough.loc[kept].all(axis=0)].tolist() if None not in kept else []
-        if len(arms) >= LEARNERS:
+        if len(arms) >= rule.learners and len(set(kept)) == len(kept):
             return ([size for size in kept if size], arms) if _varies(curves, largest) else ([], [])
     return [], []
 
 
-def _nearest(sizes: list[int], mark: float) -> int | None:
-    return max((size for size in sizes if 0.6 * mark <= size <= 1.05 * mark), default=None)
+def _nearest(sizes: list[int], mark: float, rule: Rule) -> int | None:
+    near = [size for size in sizes if rule.low * mark <= size <= rule.high * mark]
+    return min(near, key=lambda size: abs(np.log(size / mark)), default=None)
 
 
 def _varies(curves: pd.DataFrame, size: int) -> bool:
@@ -71,12 +86,14 @@ def unique_names(ids: list[int], names: dict[int, str]) -> list[str]:
     ]
 
 
-def main(archive: str, target: str) -> None:
+def main(archive: str, target: str, *, more: bool) -> None:
     """Read, choose and write."""
     table, names, learners = read(archive)
     ids, sizes, present, seconds, counts, scores, splits = [], [], [], [], [], [], []
     for number, curves in table.groupby("openmlid"):
-        kept, arms = rungs(curves, learners)
+        kept, arms = rungs(curves, learners, EXACT)
+        if more:
+            kept, arms = rungs(curves, learners, LOOSE) if not kept else ([], [])
         if not kept:
             continue
         ids.append(int(number))
@@ -106,4 +123,8 @@ def main(archive: str, target: str) -> None:
 
 
 if __name__ == "__main__":
-    main(*sys.argv[1:])
+    parser = argparse.ArgumentParser(description="Pack learning curves of lcdb.")
+    parser.add_argument("archive", help="lcdb-0.1.0.tar.gz")
+    parser.add_argument("target", help="the file to write")
+    parser.add_argument("--more", action="store_true", help="those that miss the marks by more")
+    main(**vars(parser.parse_args()))

@@ -294,14 +294,14 @@ class TopTwo(Bayes):
         super().__init__(fidelities, arms, r0=0.5, nu0=5.0)
         kept = [len(fidelities) - 1]
         for m in range(len(fidelities) - 2, -1, -1):
-            if 2.0 * fidelities.costs[m] <= fidelities.costs[kept[0]]:
+            if 1.5 * fidelities.costs[m] <= fidelities.costs[kept[0]]:
                 kept = [m, *kept]
         self.capital, self.swept, best = capital * (1 + 1e-12), 1, 0.0
         lowest = kept[0]
-        for below, m in enumerate(reversed(kept)):
+        for between, m in enumerate(reversed(kept[:-1] if len(kept) > 1 else kept)):
             affordable = 0.75 * capital * (1 + 1e-12)
             n = arms if arms * fidelities.costs[m] <= affordable else int(affordable / fidelities.costs[m])
-            worth = n / (1 + 0.2 * below**3)
+            worth = n / (1 + between)
             if worth > best:
                 best, lowest, self.swept = worth, m, n
         self.rows = [m for m in kept if m >= lowest]

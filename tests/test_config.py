@@ -5,7 +5,8 @@ import pytest
 
 from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, MFAda, MFBayes, MFTopTwo, SubGaussian, paper_problem
 from mfbandit.config import NUMBER, Config, as_toml, described
-from mfbandit.problems import learning_curve_problem, misleading_problem
+from mfbandit.curves import learning_curve_problem
+from mfbandit.problems import misleading_problem
 
 OWN = """
 [problem]

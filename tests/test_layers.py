@@ -25,6 +25,7 @@ LAYERS = [
     "divergence",
     "problem",
     "problems",
+    "curves",
     "theory",
     "proved",
     "planning",

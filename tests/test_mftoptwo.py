@@ -76,10 +76,11 @@ class TestPlays:
 
     def test_the_sweep_reaches_all_arms_where_that_is_cheap_and_fewer_where_it_tells_nothing(self):
         assert MFTopTwo(100).sweep(COSTS, arms=10) == (1, 10)
-        assert MFTopTwo(10_000).sweep(COSTS, arms=10) == (2, 10)
+        assert MFTopTwo(10_000).sweep(COSTS, arms=10) == (1, 10)  # never at the highest, whatever it could pay for
+        assert MFTopTwo(10_000).sweep(Fidelities([9, 10]), arms=10) == (1, 10)  # unless nothing else is kept
         flat = Fidelities([0.2, 0.41, 1])  # the lowest pays for 18 of 20, the next for 9
         assert MFTopTwo(5).sweep(flat, arms=20) == (1, 9)
-        assert MFTopTwo(5, drift=0.01).sweep(flat, arms=20) == (0, 18)
+        assert MFTopTwo(5).sweep(Fidelities([0.2, 0.44, 1]), arms=20) == (0, 18)  # the next for 8
 
     def test_a_budget_too_small_for_a_sweep(self):
         """The first ⌊¾C/λ⌋ arms at the lowest fidelity that is worth it, and at least one."""
@@ -314,7 +315,6 @@ class TestParameters:
             ({"share": 0}, "share must be positive and finite, got 0"),
             ({"share": 1.5}, "share must be at most 1, got 1.5"),
             ({"kappa": 0.5}, "kappa must be at least 1, got 0.5"),
-            ({"drift": -1}, "drift must be positive and finite, got -1"),
             ({"noise": float("nan")}, "noise must be positive and finite, got nan"),
         ],
     )

@@ -7,21 +7,36 @@ import numpy as np
 import pytest
 
 from benchmarks import selection, selection_replay
-from benchmarks.selection_replay import Desk, bracket, halving, interval, losses, problem_of, verdicts
+from benchmarks.selection_replay import (
+    CHOOSING,
+    EXACT,
+    MORE,
+    REPORTED,
+    Desk,
+    bracket,
+    compared,
+    halving,
+    interval,
+    losses,
+    problem_of,
+    verdicts,
+)
+
+CAR, CMC, WIND = 21, 23, 847
 
 
 @pytest.mark.parametrize("look", [0.01, 0.25, 1, 2])
 @pytest.mark.parametrize("rule", [partial(halving, 2), partial(halving, 4), partial(bracket, 3)])
 def test_halving_keeps_to_its_budget_and_uses_it(rule, look):
-    problem = problem_of("car-21")
+    problem = problem_of(CAR)
     budget = max(look * problem.arms * problem.fidelities.costs[-1], problem.fidelities.costs[0])
-    desk = Desk("car-21", 0, paired=False, budget=budget)
+    desk = Desk(CAR, 0, paired=False, budget=budget)
     assert 0 <= rule(desk, budget) < problem.arms
     assert desk.spent <= budget * (1 + 1e-9)
 
 
 def test_a_look_too_many_is_refused():
-    desk = Desk("cmc", 0, paired=False, budget=problem_of("cmc").fidelities.costs[0])
+    desk = Desk(CMC, 0, paired=False, budget=problem_of(CMC).fidelities.costs[0])
     desk.look(0, 0)
     with pytest.raises(RuntimeError, match="no rule may spend more than its budget"):
         desk.look(0, 0)
@@ -29,8 +44,8 @@ def test_a_look_too_many_is_refused():
 
 def test_paired_looks_are_at_the_same_split():
     """Both recorded at all splits of cmc: their i-th rewards are of one split."""
-    desk = Desk("cmc", 3, paired=True, budget=1e9)
-    results = selection_replay.results_of("cmc")[3]
+    desk = Desk(CMC, 3, paired=True, budget=1e9)
+    results = selection_replay.results_of(CMC)[3]
     order = desk._order.tolist()
     seen = []
     for arm in (0, 1):
@@ -44,27 +59,43 @@ def test_paired_looks_are_at_the_same_split():
 
 
 def test_all_rules_see_the_same_rewards():
-    one, two = (Desk("cmc", 5, paired=False, budget=1e9) for _ in range(2))
+    one, two = (Desk(CMC, 5, paired=False, budget=1e9) for _ in range(2))
     assert [one._reward(2, 1, i) for i in range(100)] == [two._reward(2, 1, i) for i in range(100)]
 
 
 def test_losses_have_a_place_for_each_budget_data_set_and_seed():
-    lost = losses(partial(halving, 2), ["cmc", "wind"], 3)
-    assert lost.shape == (4, 2, 3)
+    lost = losses(partial(halving, 2), [CMC, WIND], 3)
+    assert lost.shape == (2, 4)
     assert (lost >= 0).all()
+    one = losses(partial(halving, 2), [WIND], 3)
+    assert (one[0] == lost[1]).all()
+
+
+@pytest.mark.parametrize("number", MORE.names.values())
+def test_every_further_data_set_is_a_problem(number):
+    problem = problem_of(number)
+    assert 10 <= problem.arms <= 20
+    sizes = [int(name.split()[0]) for name in problem.fidelities.names or ()]
+    for size, part in zip(sizes, (64, 16, 4, 1), strict=True):
+        assert 0.5 <= size * part / sizes[-1] <= 1.5
+
+
+def test_halves_are_apart_and_cover_all():
+    assert set(CHOOSING).isdisjoint(REPORTED)
+    assert set(CHOOSING) | set(REPORTED) == set(EXACT) | set(MORE.names.values())
+    assert len(CHOOSING) + len(REPORTED) == 64 + 38
 
 
 def test_interval_and_verdicts():
     assert interval(np.array([1.0, 1.0])) == [1.0, 1.0, 1.0]
-    below, above = [-0.005, -0.006, -0.004], [-0.005, -0.02, 0.01]
-    halved = {"mean loss": [0.01] * 4, "differences": {"halving": [[0.0] * 3] * 4}}
-    good = {"mean loss": [0.005] * 4, "differences": {"halving": [below] * 4}}
-    bad = {"mean loss": [0.005, 0.009, 0.005, 1.0], "differences": {"halving": [below, below, above, above]}}
+    halved = {"1": [0.01] * 4, "2": [0.012] * 4}
+    good = {"1": [0.005] * 4, "2": [0.006] * 4}
+    bad = {"1": [0.005, 0.009, 0.0, 1.0], "2": [0.006, 0.0108, 0.015, 1.0]}
+    assert compared(good, halved)[0] == pytest.approx([0.5, -0.0055, -0.006, -0.005])
     assert verdicts({"halving": halved, "MFTopTwo": good}) == []
-    wrong = verdicts({"halving": halved, "MFTopTwo": bad})
-    assert wrong == [
+    assert verdicts({"halving": halved, "MFTopTwo": bad}) == [
         "MFTopTwo at 0.5 Kλ_M: 0.90 of successive halving's mean loss, above 0.75",
-        "MFTopTwo at 1 Kλ_M: difference to successive halving up to 100.0e-4, not below 0",
+        "MFTopTwo at 1 Kλ_M: difference to successive halving up to 30.0e-4, not below 0",
     ]
 
 

@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from mfbandit.client import connect
     from mfbandit.concentration import Bounded, Concentration, SubGaussian
     from mfbandit.confidence import Bounds
+    from mfbandit.curves import learning_curve_names, learning_curve_problem
     from mfbandit.errors import (
         CapitalExhausted,
         Conflict,
@@ -31,13 +32,7 @@ if TYPE_CHECKING:
     from mfbandit.planning import Plan, plan
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFTopTwo, Policy
     from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
-    from mfbandit.problems import (
-        gap_problem,
-        learning_curve_names,
-        learning_curve_problem,
-        misleading_problem,
-        paper_problem,
-    )
+    from mfbandit.problems import gap_problem, misleading_problem, paper_problem
     from mfbandit.runs import simulate
     from mfbandit.search import MFSearchCV
     from mfbandit.simulation import Comparison, Simulation, Summary, compare
@@ -118,6 +113,7 @@ _MODULES = {
     "client": ("connect",),
     "concentration": ("Bounded", "Concentration", "SubGaussian"),
     "confidence": ("Bounds",),
+    "curves": ("learning_curve_names", "learning_curve_problem"),
     "errors": (
         "CapitalExhausted",
         "Conflict",
@@ -138,13 +134,7 @@ _MODULES = {
     "planning": ("Plan", "plan"),
     "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "MFTopTwo", "Policy"),
     "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
-    "problems": (
-        "gap_problem",
-        "learning_curve_names",
-        "learning_curve_problem",
-        "misleading_problem",
-        "paper_problem",
-    ),
+    "problems": ("gap_problem", "misleading_problem", "paper_problem"),
     "runs": ("simulate",),
     "search": ("MFSearchCV",),
     "simulation": ("Comparison", "Simulation", "Summary", "compare"),

@@ -43,10 +43,11 @@ from pathlib import Path
 from typing import Any
 
 from mfbandit.concentration import Bounded, SubGaussian
+from mfbandit.curves import learning_curve_names, learning_curve_problem
 from mfbandit.fidelities import Fidelities
 from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
 from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay, Rewards
-from mfbandit.problems import learning_curve_names, learning_curve_problem, misleading_problem, paper_problem
+from mfbandit.problems import misleading_problem, paper_problem
 
 LARGEST = 1e150  # numbers beyond could not be squared
 MOST_ARMS = 10_000_000

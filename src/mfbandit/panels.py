@@ -8,15 +8,10 @@ import numpy as np
 
 from mfbandit import theory
 from mfbandit.arrays import FloatArray
+from mfbandit.curves import learning_curve_names, learning_curve_problem
 from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
 from mfbandit.problem import Problem
-from mfbandit.problems import (
-    gap_problem,
-    learning_curve_names,
-    learning_curve_problem,
-    misleading_problem,
-    paper_problem,
-)
+from mfbandit.problems import gap_problem, misleading_problem, paper_problem
 from mfbandit.progress import Tick
 from mfbandit.runs import simulate
 from mfbandit.simulation import Simulation, compare, ratio_interval

@@ -1,15 +1,13 @@
-"""Ready problems: the paper's four (its Appendix C), one whose low fidelities mislead, and real learning curves."""
+"""Ready problems: the paper's four (its Appendix C), one whose low fidelities mislead, and one that they decide."""
 
 from collections.abc import Sequence
-from functools import cache
-from pathlib import Path
 
 import numpy as np
 
-from mfbandit.arrays import FloatArray, IntArray
+from mfbandit.arrays import FloatArray
 from mfbandit.concentration import Bounded, SubGaussian
 from mfbandit.fidelities import Fidelities
-from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
+from mfbandit.problem import Bernoulli, Gaussian, Problem
 from mfbandit.values import whole
 
 
@@ -95,115 +93,6 @@ def gap_problem(arms: int = 10) -> Problem:
     fidelities = Fidelities(costs=(1, 100), biases=(0.4, 0), concentration=SubGaussian(0.2))
     means = np.array([[0.1] * (arms - 1) + [0.53], [0.5] * (arms - 1) + [0.53]])
     return Problem(means, fidelities, Gaussian(0.2))
-
-
-LEARNING_CURVE_MARGIN = 1.01  # biases must decrease strictly; a bound may be a little wide
-
-
-def learning_curve_problem(name_or_id: str | int) -> Problem:
-    r"""Which of 20 scikit-learn learners is best on a real data set? Smaller training sets are the cheap fidelities.
-
-    Arms are learners (18 to 20: those with results on this data set, see :func:`learners`), fidelities are training-set
-    sizes, about N/64, N/16, N/4 and N, a cost is the mean training time at that size in seconds, and a reward is the
-    test accuracy on a random split, drawn from recorded ones.
-
-    What the policy is told is an oracle's, taken from the same table: ζ_m is the largest distance of any arm's mean at
-    m, or at a size between m and N, from its mean at N (plus 1 % of the next one's, as biases must decrease); the noise
-    at m is the root mean square over arms of the standard deviation of their results.
-
-    Args:
-        name_or_id: a data set of :func:`learning_curve_names`, or its OpenML number.
-
-    >>> problem = learning_curve_problem("cmc")
-    >>> problem.arms, problem.fidelities.names
-    (20, ('16 rows', '64 rows', '256 rows', '1192 rows'))
-    >>> [round(cost, 3) for cost in problem.fidelities.costs]
-    [0.035, 0.037, 0.058, 0.149]
-
-    Reference:
-        Mohr, Viering, Loog, van Rijn, LCDB 1.0: An Extensive Learning Curves Database for Classification Tasks, 2022.
-    """
-    curves, position = _learning_curves(), _position(name_or_id)
-    table = Replay(_recorded(position))
-    away = np.abs(table.means - table.means[-1]).max(axis=1)
-    noise = [float(np.sqrt(np.mean([np.asarray(cell).var() for cell in row]))) for row in table.samples]
-    costs = curves["seconds"][position].tolist()
-    names = [f"{size} rows" for size in curves["sizes"][position]]
-    told = Fidelities(costs, _decreasing(away), [SubGaussian(sigma) for sigma in noise], names)
-    return Problem(table.means, told, table)
-
-
-def learning_curve_names() -> dict[str, int]:
-    """The data sets of :func:`learning_curve_problem` with their OpenML numbers.
-
-    >>> len(learning_curve_names()), learning_curve_names()["cmc"]
-    (64, 23)
-    """
-    curves = _learning_curves()
-    return dict(zip(curves["names"].tolist(), curves["ids"].tolist(), strict=True))
-
-
-def learners(name_or_id: str | int) -> tuple[str, ...]:
-    """The arms of :func:`learning_curve_problem`, in order.
-
-    >>> learners("cmc")[:3]
-    ('BernoulliNB', 'DecisionTreeClassifier', 'ExtraTreeClassifier')
-    """
-    curves = _learning_curves()
-    return tuple(curves["learners"][curves["present"][_position(name_or_id)]].tolist())
-
-
-@cache
-def _learning_curves() -> dict[str, IntArray]:
-    with np.load(Path(__file__).parent / "data" / "learning_curves.npz") as file:
-        return {name: file[name] for name in file.files}
-
-
-def _position(name_or_id: str | int) -> int:
-    names = learning_curve_names()
-    for known in (list(names), list(names.values())):
-        if name_or_id in known:
-            return known.index(name_or_id)  # type: ignore[arg-type]
-    raise ValueError(f"name_or_id must be one of {', '.join(names)}, or its OpenML number, got {name_or_id!r}")
-
-
-def recorded_curves(name_or_id: str | int) -> list[list[tuple[FloatArray, IntArray]]]:
-    """The results behind :func:`learning_curve_problem`: accuracies, and the random split that each is of.
-
-    A list for each size, in it a pair of arrays for each learner. Splits have numbers from 0 to 124, the same for all
-    learners; they increase within a pair.
-
-    >>> scores, splits = recorded_curves("cmc")[0][0]
-    >>> scores[:3].tolist(), splits[:3].tolist()
-    ([0.4189, 0.4122, 0.4662], [0, 1, 2])
-    """
-    position = _position(name_or_id)
-    return [list(zip(*pair, strict=True)) for pair in zip(_recorded(position), _cells(position, "splits"), strict=True)]
-
-
-def _recorded(position: int) -> list[list[FloatArray]]:
-    """The recorded accuracies at each size of each learner."""
-    return [[scores / 10_000 for scores in row] for row in _cells(position, "scores")]
-
-
-def _cells(position: int, what: str) -> list[list[IntArray]]:
-    """An array's parts for each size and learner of a data set."""
-    curves = _learning_curves()
-    arms, sizes = curves["present"].sum(axis=1), curves["sizes"].shape[1]
-    first = sizes * int(arms[:position].sum())
-    last = first + sizes * int(arms[position])
-    ends = np.cumsum(curves["counts"].astype(np.int64))
-    begins = np.concatenate([[0], ends])
-    cells = [curves[what][begins[i] : begins[i + 1]] for i in range(first, last)]
-    return [cells[m * arms[position] : (m + 1) * arms[position]] for m in range(sizes)]
-
-
-def _decreasing(away: FloatArray) -> list[float]:
-    """The smallest biases that bound these distances and decrease by the margin from each fidelity to the next."""
-    biases = [0.0]
-    for distance in away[-2::-1].tolist():
-        biases.append(max(distance, biases[-1] * LEARNING_CURVE_MARGIN))
-    return biases[::-1]
 
 
 def _gaussian(

@@ -33,8 +33,9 @@ class MFTopTwo:
     (:mod:`~mfbandit.policies.chain`), fitted anew after each result.
 
     1. From the highest fidelity down, keep those that are at least κ times cheaper than the next one kept.
-    2. Sweep: look once at n arms at the kept fidelity m with the largest n/(1 + q·j³), n = min(K, ⌊¾C/λ_m⌋), m being j
-       steps below the highest: at all arms where that is cheap, at fewer where only dear looks tell anything.
+    2. Sweep: look once at n arms at the kept fidelity m below the highest with the largest n/(1 + j),
+       n = min(K, ⌊¾C/λ_m⌋), j being the kept fidelities between m and the highest: at all arms where that is cheap, at
+       fewer where only dear looks tell anything.
     3. Leader ℓ = argmax E μ^(M)_k, challenger c = argmin_k (E_ℓ − E_k)/sqrt(V_ℓ + V_k), of the arms with a result.
     4. Of these two, and of the kept fidelities from the sweep's upwards at which what is left of C pays for both, play
        the one with the largest Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m).
@@ -46,7 +47,6 @@ class MFTopTwo:
         capital: C, all that plays may cost, in the units of the fidelities' costs.
         share: of C that the sweep may cost, in (0, 1].
         kappa: κ ≥ 1, the least advantage in cost of a fidelity that is used.
-        drift: q, by how much a look one step below the highest is worth less than one at the highest.
         r0: prior guess of a step's deviation, as a share of the arms' spread.
         nu0: how many arms that guess counts for.
         fade: prior guess of the variance of noise, as a share of that at the fidelity below.
@@ -61,15 +61,14 @@ class MFTopTwo:
 
     capital: float
     share: float = 0.75
-    kappa: float = 2.0
-    drift: float = 0.2
+    kappa: float = 1.5
     r0: float = 0.5
     nu0: float = 5.0
     fade: float = 0.7
     noise: float = 0.05
 
     def __post_init__(self) -> None:
-        for name in ("share", "drift", "r0", "nu0", "fade", "noise"):
+        for name in ("share", "r0", "nu0", "fade", "noise"):
             object.__setattr__(self, name, positive(name, getattr(self, name)))
         object.__setattr__(self, "capital", positive("capital", number("capital", self.capital)))
         object.__setattr__(self, "kappa", number("kappa", self.kappa))
@@ -81,7 +80,7 @@ class MFTopTwo:
     def kept(self, fidelities: Fidelities) -> list[int]:
         """The highest fidelity, and those below it that are κ times cheaper than the next one kept.
 
-        >>> MFTopTwo(capital=100).kept(Fidelities(costs=[1, 4, 6, 10]))
+        >>> MFTopTwo(capital=100).kept(Fidelities(costs=[1, 4, 8, 10]))
         [0, 1, 3]
         """
         rows = [len(fidelities) - 1]
@@ -91,18 +90,18 @@ class MFTopTwo:
         return rows
 
     def sweep(self, fidelities: Fidelities, arms: int) -> tuple[int, int]:
-        """Where to look first, and at how many arms: the largest n/(1 + q·j³), the highest fidelity among ties.
+        """Where to look first, and at how many arms: the largest n/(1 + j), the highest fidelity among ties.
 
         >>> MFTopTwo(capital=6).sweep(Fidelities(costs=[1, 2.5]), arms=20)  # four at a cost of 1
         (0, 4)
         """
         rows, most = self.kept(fidelities), limit(self.share * self.capital)
         best, chosen = 0.0, (rows[0], 1)
-        for below, m in enumerate(reversed(rows)):
+        for j, m in enumerate(reversed(rows[:-1] or rows)):
             cost = fidelities.costs[m]
             n = arms if arms * cost <= most else int(most / cost)
-            if n / (1.0 + self.drift * below**3) > best:
-                best, chosen = n / (1.0 + self.drift * below**3), (m, n)
+            if n / (1 + j) > best:
+                best, chosen = n / (1 + j), (m, n)
         return chosen
 
     def remember(self, stats: Stats, fidelities: Fidelities) -> Chain:
