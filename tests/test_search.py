@@ -476,7 +476,7 @@ class TestShows:
     def test_lines_where_there_is_no_terminal(self, capsys):
         trees(verbose=1).fit(X, Y)
         lines = capsys.readouterr().err.splitlines()
-        assert lines[0] == "searching: 4 fits, 4 of 8 spent"
+        assert lines[0] == "searching: 4 fits, 1 of 8 spent"
         assert 3 <= len(lines) <= 10
 
     def test_nothing_by_default(self, capsys):
