@@ -225,6 +225,9 @@ def _same(policy: mfb.Policy) -> Callable[[float], mfb.Policy]:
     return partial(_whatever, policy)
 
 
+OURS = "MFTopTwo"
+
+
 def candidates() -> dict[str, dict[str, Rule]]:
     """Rules with something to be chosen, each with its choices."""
     return {
@@ -232,7 +235,7 @@ def candidates() -> dict[str, dict[str, Rule]]:
         "one look a rung": {f"η = {eta}": partial(bracket, eta) for eta in ETAS},
         "UCB at the top": {f"ρ = {rho:g}": partial(played, _same(mfb.UCB(rho))) for rho in RHOS},
         "MF-UCB, oracle's ζ": {f"ρ = {rho:g}": partial(played, _same(mfb.MFUCB(rho))) for rho in RHOS},
-        "MFTopTwo": {
+        OURS: {
             f"κ = {kappa:g}, share {share:g}": partial(played, partial(mfb.MFTopTwo, kappa=kappa, share=share))
             for kappa in KAPPAS
             for share in SHARES
@@ -240,13 +243,12 @@ def candidates() -> dict[str, dict[str, Rule]]:
     }
 
 
-OURS = "MFTopTwo"  # as it is by default
 HALVING = ("successive halving", "one look a rung")  # what it is compared with; bars are by the first
 SEARCH = "MFTopTwo, splits' effects out"
 FIXED: dict[str, Rule] = {
     "one look a rung, η = 3 as scikit-learn": partial(bracket, 3),
     "MFBayes": partial(played, _same(mfb.MFBayes())),
-    OURS: partial(played, mfb.MFTopTwo),
+    OURS: partial(played, mfb.MFTopTwo),  # as it is by default
 }
 
 

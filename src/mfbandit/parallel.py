@@ -102,7 +102,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
             it starts them by how much there is to do, as an adaptive Dask cluster does.
         retries: how often a failed attempt is repeated.
         timeout: seconds that an attempt may take. A process is interrupted then, or ended if it does not heed that; a
-            thread cannot be: the objective is left to itself in a thread of its own, and the worker goes on.
+            thread cannot be: the objective is left to itself in a thread of its own, and the worker goes on. A play
+            that Dask begins anew because its worker died has all of that time again.
         seed: for the seeds of plays, see :func:`~mfbandit.seeded`.
         plays: how many plays to ask for at most; no limit by default.
         ahead: how many plays more than there are workers to hand out, for a cluster whose way there and back is long
@@ -232,8 +233,10 @@ class _Job:
 
     def _on_trial(self) -> bool:
         """Whether a suspected play is made alone now, or waits until it is."""
-        around = [*self._flying.values(), *list(self._waiting)[:1]] if self._suspected and self._flying else ()
-        return any(play.id in self._suspected for play in around)
+        if not self._suspected or not self._flying:
+            return False
+        next_one = [self._waiting[0]] if self._waiting else []
+        return any(play.id in self._suspected for play in [*self._flying.values(), *next_one])
 
     def _ask(self, free: int) -> None:
         if self._options.plays is not None:
@@ -339,9 +342,11 @@ class _Job:
         except CancelledError:
             raise RuntimeError("the executor was shut down, or its cluster is gone, with plays under way") from None
         except Exception as error:
-            if self._crew.died(error) and self._in_doubt(play):
-                self._try_alone(future)
-                return
+            if self._crew.died(error):
+                if play.id not in self._suspected and play.arm not in self._deadly:
+                    self._try_alone(future)
+                    return
+                self._deadly.add(play.arm)
             outcome = Outcome(None, None, described(error), 0.0)
         self._worked += outcome.seconds
         self._nothing = None
@@ -354,12 +359,6 @@ class _Job:
             self._flying.pop(future, None)
         self._suspected.discard(play.id)
         self._dues.pop(play.id, None)
-
-    def _in_doubt(self, play: SeededPlay) -> bool:
-        """Whether workers may have died under this play by the fault of another one that they had."""
-        if play.id in self._suspected:
-            self._deadly.add(play.arm)
-        return play.arm not in self._deadly
 
     def _try_alone(self, future: "Future[Outcome]") -> None:
         """Make a play again when no other is under way, so that nobody else can be the cause if a worker dies."""
