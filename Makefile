@@ -31,7 +31,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/selection.py replay --out results/selection-replay.json  # last: not all of its bars hold
 
 soak: $(READY)  ## a thousand kills of the service under load, and what was lost: some half an hour
-	$(RUN) tests/soak.py --kills 1000 --out results/soak.json
+	$(RUN) tests/support/soak.py --kills 1000 --out results/soak.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .

@@ -11,11 +11,11 @@ import uvicorn
 from fastapi import FastAPI
 from pydantic import BaseModel
 
-from mfbandit.events import Told
-from mfbandit.packed import Record
+from mfbandit.experiment.codec import Record
+from mfbandit.experiment.events import Told
 from mfbandit.service.serve import calm_collector
-from mfbandit.store import open_database
-from mfbandit.writer import Chain, Writer
+from mfbandit.store.store import open_database
+from mfbandit.store.writer import Chain, Writer
 
 
 class Result(BaseModel):

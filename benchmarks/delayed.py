@@ -24,9 +24,9 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import mfbandit as mfb
-from mfbandit.arrays import FloatArray, IntArray
-from mfbandit.progress import Tick, bar, note
-from mfbandit.simulation import ratio_interval
+from mfbandit._internal.progress import Tick, bar, note
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.simulation.results import ratio_interval
 
 FIRST_SEED = 80_000
 REWARDS, TIMES = 0, 1  # children of a run's seed

@@ -32,7 +32,7 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import mfbandit as mfb
 from benchmarks.scans import numpy_loop, plain_scan, scan_arguments, tuned_scan
-from mfbandit import engine
+from mfbandit.simulation.engines import heap_ucb as engine
 
 ROUNDS = 5
 NO_TRACE = np.zeros((0, 2), dtype=np.int64)
@@ -139,7 +139,7 @@ def ucb_case(scale: float) -> dict[str, float]:
 
 def river_ucb(problem: mfb.Problem) -> Timed:
     """River's UCB."""
-    from river import bandit  # noqa: PLC0415
+    from river import bandit
 
     def run(n: int) -> float:
         policy, arms, rng = bandit.UCB(delta=1, seed=1), range(problem.arms), np.random.default_rng(1)
@@ -156,7 +156,7 @@ def river_ucb(problem: mfb.Problem) -> Timed:
 
 def mabwiser_ucb(problem: mfb.Problem) -> Timed:
     """MABWiser's UCB1."""
-    from mabwiser.mab import MAB, LearningPolicy  # noqa: PLC0415
+    from mabwiser.mab import MAB, LearningPolicy
 
     def run(n: int) -> float:
         arms, rng = list(range(problem.arms)), np.random.default_rng(1)
@@ -177,7 +177,7 @@ def smpybandits_ucb(problem: mfb.Problem) -> Timed:
     """SMPyBandits' UCBalpha."""
     with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
         warnings.simplefilter("ignore")
-        from SMPyBandits.Policies import UCBalpha  # noqa: PLC0415
+        from SMPyBandits.Policies import UCBalpha
 
     def run(n: int) -> float:
         policy, rng = UCBalpha(problem.arms), np.random.default_rng(1)

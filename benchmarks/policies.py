@@ -20,8 +20,8 @@ from typing import Any
 import numpy as np
 
 import mfbandit as mfb
-from mfbandit.panels import median_interval
-from mfbandit.simulation import ratio_interval
+from mfbandit.reproduction.panels import median_interval
+from mfbandit.simulation.results import ratio_interval
 
 FIRST_SEED = 70_000
 PAPER = {

@@ -9,7 +9,7 @@ import numpy as np
 from numba import njit
 
 import mfbandit as mfb
-from mfbandit.arrays import FloatArray, IntArray
+from mfbandit._internal.typing import FloatArray, IntArray
 
 # No NaN and no difference between zeros: enough for LLVM to use SIMD in min and max; sums are not reordered.
 TUNED = {"nnan", "nsz"}

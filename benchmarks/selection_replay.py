@@ -23,10 +23,10 @@ from typing import Any
 import numpy as np
 
 import mfbandit as mfb
-from mfbandit.capital import limit
-from mfbandit.curves import Curves, shipped
-from mfbandit.paired import Paired
-from mfbandit.policies.protocol import Remembers
+from mfbandit.core.budget import limit
+from mfbandit.policies.policy import Remembers
+from mfbandit.problems.learning_curves import Curves, shipped
+from mfbandit.search.split_effects import Paired
 
 LOOKS = (0.25, 0.5, 1.0, 2.0)
 BARS = (0.25, 0.5, 1.0)  # where MFTopTwo has to be ahead

@@ -47,9 +47,9 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import mfbandit as mfb
-from mfbandit.progress import note
-from mfbandit.quantiles import t_quantile
-from mfbandit.splits import Splits
+from mfbandit._internal.progress import note
+from mfbandit._internal.quantiles import t_quantile
+from mfbandit.search.splits import Splits
 
 DATA = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits, "diabetes": load_diabetes}
 CAPITALS = (15, 30, 45, 90)  # of MFSearchCV, in fits on four of five folds
@@ -160,7 +160,7 @@ def by_bandit(task: Task, capital: float) -> Row:
 
 def by_optuna(task: Task, capital: float) -> Row:
     """Optuna: TPE over the candidates, each trial five folds on growing fractions, pruned by Hyperband."""
-    import optuna  # noqa: PLC0415 - where it is installed
+    import optuna  # where it is installed
 
     optuna.logging.set_verbosity(optuna.logging.ERROR)
     params, spent, start = list(ParameterGrid(task.grid)), [0.0], time.perf_counter()

@@ -231,7 +231,7 @@ def _reopening(path: Path) -> dict[str, float]:
 def _optuna(folder: Path, seconds: float) -> dict[str, float]:
     """Ask and tell with Optuna's storage in a SQLite file, straight and without HTTP; threads stand in for clients."""
     try:
-        import optuna  # noqa: PLC0415 - beside us, if it is there
+        import optuna  # beside us, if it is there
     except ImportError:
         print("Optuna is not installed: pip install optuna")
         return {}

@@ -9,7 +9,7 @@ from typing import NoReturn
 import pytest
 from hypothesis import HealthCheck, settings
 
-from tests.postgres import NoPostgres, Server
+from tests.support.postgres import NoPostgres, Server
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.services import served
+from tests.support.services import served
 
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 

@@ -1,8 +1,9 @@
-"""Imports only go down the list of modules, and the light parts stay light."""
+"""Imports go only to rooms above, and the light parts stay light."""
 
 import ast
 import subprocess
 import sys
+from collections import Counter
 from pathlib import Path
 
 import pytest
@@ -11,119 +12,64 @@ import mfbandit
 
 SOURCE = Path(__file__).parent.parent / "src" / "mfbandit"
 
-# Each module may import those above it. A new module needs a place here.
-LAYERS = [
-    "arrays",
-    "errors",
-    "values",
-    "progress",
-    "tables",
-    "capital",
-    "quantiles",
-    "concentration",
-    "fidelities",
-    "divergence",
-    "problem",
-    "problems",
-    "curves",
-    "theory",
-    "proved",
-    "planning",
-    "stats",
-    "confidence",
-    "policies",
-    "audit",
-    "wire",
-    "accounts",
-    "events",
-    "packed",
-    "ledger",
-    "experiment",
-    "checks",
-    "splits",
-    "candidates",
-    "ladder",
-    "fits",
-    "paired",
-    "trials",
-    "tabulate",
-    "search",
-    "database",
-    "sqlite",
-    "postgres",
-    "writer",
-    "logs",
-    "tokens",
-    "timeline",
-    "durable",
-    "store",
-    "demo",
-    "status",
-    "exports",
-    "service",
-    "client",
-    "attempts",
-    "crews",
-    "display",
-    "leases",
-    "parallel",
-    "doctor",
-    "engine",
-    "lazy",
-    "bayes",
-    "simulation",
-    "farm",
-    "chunks",
-    "runs",
-    "study",
-    "engines",
-    "plotting",
-    "panels",
-    "report",
-    "reproduce",
-    "bench",
-    "config",
-    "console",
-    "cli_live",
-    "cli_simulate",
-    "cli_work",
-    "cli",
-    "__main__",
-]
+# Each room may import those on its own line and above.
+ROOMS = """
+    errors _internal
+    core
+    policies
+    problems
+    theory
+    experiment
+    simulation
+    store
+    service
+    execution
+    search
+    plotting testing
+    reproduction
+    cli
+    __main__
+"""
+LINE = {room: number for number, line in enumerate(ROOMS.split("\n")) for room in line.split()}
 HEAVY = {"numba", "matplotlib", "sklearn", "fastapi", "joblib", "typer", "rich", "scipy", "pandas"}
 
 
-def layer(path):
+def room(path):
     return path.relative_to(SOURCE).parts[0].removesuffix(".py")
 
 
 def imports(path):
-    """The modules of the package that a file imports, anywhere in it."""
+    """The modules of the package that a file imports, anywhere in it, as tuples of names."""
     for node in ast.walk(ast.parse(path.read_text())):
         if isinstance(node, ast.ImportFrom):
             assert node.level == 0, f"{path}: imports are absolute"
             if node.module == "mfbandit":
-                yield from (alias.name for alias in node.names)
+                yield from ((alias.name,) for alias in node.names)
             elif node.module and node.module.startswith("mfbandit."):
-                yield node.module.split(".")[1]
+                yield tuple(node.module.split(".")[1:])
         elif isinstance(node, ast.Import):
-            yield from (alias.name.split(".")[1] for alias in node.names if alias.name.startswith("mfbandit."))
+            yield from (tuple(alias.name.split(".")[1:]) for alias in node.names if alias.name.startswith("mfbandit."))
 
 
 FILES = [path for path in sorted(SOURCE.rglob("*.py")) if path != SOURCE / "__init__.py"]
 
 
 @pytest.mark.parametrize("path", FILES, ids=lambda path: str(path.relative_to(SOURCE)))
-def test_imports_only_go_down(path):
-    above = LAYERS.index(layer(path))
-    for name in imports(path):
-        if layer(path) == name and path.parent != SOURCE:  # files of one folder
-            continue
-        assert LAYERS.index(name) < above, f"{path.name} may not import {name}"
+def test_imports_go_only_to_rooms_on_the_same_line_or_above(path):
+    for there, *modules in imports(path):
+        assert LINE[there] <= LINE[room(path)], f"{room(path)} may not import {there}"
+        private = there != room(path) and any(name.startswith("_") for name in modules)
+        assert not private, f"{there}.{'.'.join(modules)} is private to its room"
 
 
-def test_every_module_has_a_place_and_every_place_a_module():
-    assert {layer(path) for path in FILES} == set(LAYERS)
+def test_every_room_is_listed():
+    assert {room(path) for path in FILES} == set(LINE)
+
+
+def test_no_two_modules_have_the_same_name():
+    names = Counter(path.stem for path in FILES if path.stem not in ("__init__", "__main__"))
+    # A command is called like the verb it runs, and an engine like the policy that it compiles.
+    assert {name for name, count in names.items() if count > 1} <= {"mfbayes"}
 
 
 def test_public_names_are_where_they_are_looked_for():

@@ -5,13 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mfbandit import plotting, theory
-    from mfbandit.accounts import pseudo_rewards, regret
-    from mfbandit.attempts import SeededPlay, seeded
-    from mfbandit.checks import ContractBroken, check_experiment, check_policy
-    from mfbandit.client import connect
-    from mfbandit.concentration import Bounded, Concentration, SubGaussian
-    from mfbandit.confidence import Bounds
-    from mfbandit.curves import learning_curve_names, learning_curve_problem
+    from mfbandit.core import Bounded, Bounds, Concentration, Fidelities, Play, Stats, SubGaussian
     from mfbandit.errors import (
         CapitalExhausted,
         Conflict,
@@ -26,19 +20,28 @@ if TYPE_CHECKING:
         UnknownExperiment,
         UnknownPlay,
     )
+    from mfbandit.execution import Ran, SeededPlay, run, seeded
     from mfbandit.experiment import Experiment, History
-    from mfbandit.fidelities import Fidelities
-    from mfbandit.parallel import Ran, run
-    from mfbandit.planning import Plan, plan
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFTopTwo, Policy
-    from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay
-    from mfbandit.problems import gap_problem, misleading_problem, paper_problem
-    from mfbandit.runs import simulate
+    from mfbandit.problems import (
+        Bernoulli,
+        Gaussian,
+        Problem,
+        Replay,
+        gap_problem,
+        learning_curve_names,
+        learning_curve_problem,
+        misleading_problem,
+        paper_problem,
+        pseudo_rewards,
+        regret,
+    )
     from mfbandit.search import MFSearchCV
-    from mfbandit.simulation import Comparison, Simulation, Summary, compare
-    from mfbandit.stats import Play, Stats
+    from mfbandit.service.client import connect
+    from mfbandit.simulation import Comparison, Simulation, Study, Summary, compare, simulate, study
     from mfbandit.store import Store
-    from mfbandit.study import Study, study
+    from mfbandit.testing import ContractBroken, check_experiment, check_policy
+    from mfbandit.theory import Plan, plan
 
 __version__ = "0.1.0.dev0"
 
@@ -107,13 +110,6 @@ __all__ = [
 
 # Loaded when first asked for: `mfbandit --help` should not wait for numpy, nor asking and telling for matplotlib.
 _MODULES = {
-    "accounts": ("pseudo_rewards", "regret"),
-    "attempts": ("SeededPlay", "seeded"),
-    "checks": ("ContractBroken", "check_experiment", "check_policy"),
-    "client": ("connect",),
-    "concentration": ("Bounded", "Concentration", "SubGaussian"),
-    "confidence": ("Bounds",),
-    "curves": ("learning_curve_names", "learning_curve_problem"),
     "errors": (
         "CapitalExhausted",
         "Conflict",
@@ -128,19 +124,67 @@ _MODULES = {
         "UnknownExperiment",
         "UnknownPlay",
     ),
-    "experiment": ("Experiment", "History"),
-    "fidelities": ("Fidelities",),
-    "parallel": ("Ran", "run"),
-    "planning": ("Plan", "plan"),
-    "policies": ("MFUCB", "UCB", "MFAda", "MFBayes", "MFTopTwo", "Policy"),
-    "problem": ("Bernoulli", "Gaussian", "Problem", "Replay"),
-    "problems": ("gap_problem", "misleading_problem", "paper_problem"),
-    "runs": ("simulate",),
-    "search": ("MFSearchCV",),
-    "simulation": ("Comparison", "Simulation", "Summary", "compare"),
-    "stats": ("Play", "Stats"),
+    "core": (
+        "Bounded",
+        "Bounds",
+        "Concentration",
+        "Fidelities",
+        "Play",
+        "Stats",
+        "SubGaussian",
+    ),
+    "policies": (
+        "MFAda",
+        "MFBayes",
+        "MFTopTwo",
+        "MFUCB",
+        "Policy",
+        "UCB",
+    ),
+    "problems": (
+        "Bernoulli",
+        "Gaussian",
+        "Problem",
+        "Replay",
+        "gap_problem",
+        "learning_curve_names",
+        "learning_curve_problem",
+        "misleading_problem",
+        "paper_problem",
+        "pseudo_rewards",
+        "regret",
+    ),
+    "theory": (
+        "Plan",
+        "plan",
+    ),
+    "experiment": (
+        "Experiment",
+        "History",
+    ),
+    "simulation": (
+        "Comparison",
+        "Simulation",
+        "Study",
+        "Summary",
+        "compare",
+        "simulate",
+        "study",
+    ),
     "store": ("Store",),
-    "study": ("Study", "study"),
+    "service.client": ("connect",),
+    "execution": (
+        "Ran",
+        "SeededPlay",
+        "run",
+        "seeded",
+    ),
+    "search": ("MFSearchCV",),
+    "testing": (
+        "ContractBroken",
+        "check_experiment",
+        "check_policy",
+    ),
 }
 _PLACES = {name: module for module, names in _MODULES.items() for name in names}
 

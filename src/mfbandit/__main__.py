@@ -6,7 +6,7 @@ import sys
 def main() -> None:
     """Run the command line; Ctrl-C while it is still loading ends it without a word."""
     try:
-        from mfbandit.cli import app  # noqa: PLC0415 - loading takes a moment, too
+        from mfbandit.cli.main import app  # loading takes a moment, too
 
         app(prog_name="mfbandit")
     except KeyboardInterrupt:

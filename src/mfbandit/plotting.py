@@ -13,8 +13,8 @@ from matplotlib.axes import Axes
 from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
-from mfbandit.arrays import FloatArray, IntArray
-from mfbandit.problem import Problem
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.problems import Problem
 from mfbandit.simulation import Simulation
 from mfbandit.theory import gaps, partition
 

@@ -4,10 +4,11 @@ from mfbandit.policies.mfada import MFAda as MFAda
 from mfbandit.policies.mfbayes import MFBayes as MFBayes
 from mfbandit.policies.mftoptwo import MFTopTwo as MFTopTwo
 from mfbandit.policies.mfucb import MFUCB as MFUCB
-from mfbandit.policies.protocol import Policy as Policy
+from mfbandit.policies.policy import Policy as Policy
+from mfbandit.policies.policy import Remembers as Remembers
 from mfbandit.policies.ucb import UCB as UCB
 
 POLICIES: tuple[type[Policy], ...] = tuple(
-    thing for thing in list(vars().values()) if isinstance(thing, type) and thing is not Policy
+    thing for thing in list(vars().values()) if isinstance(thing, type) and thing not in (Policy, Remembers)
 )
 """Every policy of the package, by which saved experiments find theirs again."""

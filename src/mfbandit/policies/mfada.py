@@ -5,13 +5,9 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfbandit.arrays import FloatArray
-from mfbandit.concentration import Bounded, Concentration, SubGaussian
-from mfbandit.confidence import most_promising, safest
-from mfbandit.divergence import kl, kl_upper
-from mfbandit.fidelities import Fidelities
-from mfbandit.policies.level import efforts
-from mfbandit.stats import Stats
+from mfbandit._internal.typing import FloatArray
+from mfbandit.core import Bounded, Concentration, Fidelities, Stats, SubGaussian, kl, kl_upper, most_promising, safest
+from mfbandit.policies.exploration import efforts
 
 
 @dataclass(frozen=True)
@@ -26,7 +22,7 @@ class MFAda:
     3. The leader climbs the ladder: it is played at the first fidelity whose deviation is at least γ_m. Any other arm
        is played where a look tells most per cost about whether it could reach the target.
 
-    >>> from mfbandit.concentration import SubGaussian
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
     >>> MFAda().choose(Stats.empty(fidelities=2, arms=3), fid)
     (0, 0)

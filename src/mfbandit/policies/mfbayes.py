@@ -5,13 +5,19 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mfbandit.arrays import FloatArray, IntArray
-from mfbandit.confidence import most_promising, safest
-from mfbandit.fidelities import Fidelities
-from mfbandit.policies.chain import LEAST_SPREAD, Model, Posterior, em_step, least_variance, pooled_noise, total
-from mfbandit.policies.level import GRAIN, overlaps, roots
-from mfbandit.stats import Stats
-from mfbandit.values import number, positive
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.validation import number, positive
+from mfbandit.core import Fidelities, Stats, most_promising, safest
+from mfbandit.policies.exploration import GRAIN, overlaps, roots
+from mfbandit.policies.gaussian_chain import (
+    LEAST_SPREAD,
+    Model,
+    Posterior,
+    em_step,
+    least_variance,
+    pooled_noise,
+    total,
+)
 
 SECOND_LOOKS = 5  # arms that are looked at twice before anything is fitted
 GROWTH = 1.01  # the chain is fitted anew when the capital spent has grown by this factor

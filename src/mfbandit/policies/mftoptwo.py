@@ -4,13 +4,18 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mfbandit.arrays import BoolArray, FloatArray
-from mfbandit.capital import limit
-from mfbandit.confidence import safest
-from mfbandit.fidelities import Fidelities
-from mfbandit.policies.chain import LEAST_SPREAD, Model, Posterior, em_step, least_variance, pooled_noise, total
-from mfbandit.stats import Stats
-from mfbandit.values import number, positive
+from mfbandit._internal.typing import BoolArray, FloatArray
+from mfbandit._internal.validation import number, positive
+from mfbandit.core import Fidelities, Stats, limit, safest
+from mfbandit.policies.gaussian_chain import (
+    LEAST_SPREAD,
+    Model,
+    Posterior,
+    em_step,
+    least_variance,
+    pooled_noise,
+    total,
+)
 
 FIRST_STEPS = 5  # of EM for a first fit; one for each later
 GUESS_WEIGHT = 1.0  # results that the first guess of the noise counts for

@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from mfbandit.arrays import FloatArray
-from mfbandit.confidence import kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds, width
-from mfbandit.fidelities import Fidelities
-from mfbandit.stats import Stats
-from mfbandit.values import flag, positive
+from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.validation import flag, positive
+from mfbandit.core import Fidelities, Stats, kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds, width
 
 
 @dataclass(frozen=True)
@@ -24,7 +22,7 @@ class MFUCB:
         kl: bounds by the Bernoulli divergence in step 1, for rewards in a range; step 2 keeps its widths, as a
             divergence is 0 from a mean of 1 on and would leave every fidelity at once.
 
-    >>> from mfbandit.concentration import SubGaussian
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
     >>> stats = Stats.empty(fidelities=2, arms=3)
     >>> MFUCB(rho=2).choose(stats, fid)

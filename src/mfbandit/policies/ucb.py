@@ -2,11 +2,9 @@
 
 from dataclasses import dataclass
 
-from mfbandit.arrays import FloatArray
-from mfbandit.confidence import kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds
-from mfbandit.fidelities import Fidelities
-from mfbandit.stats import Stats
-from mfbandit.values import flag, positive
+from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.validation import flag, positive
+from mfbandit.core import Fidelities, Stats, kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds
 
 
 @dataclass(frozen=True)
@@ -20,7 +18,7 @@ class UCB:
         rho: exploration parameter ρ > 0; the paper's simulations use 2.
         kl: bounds by the Bernoulli divergence (KL-UCB), for rewards in a range; tighter near its ends.
 
-    >>> from mfbandit.concentration import SubGaussian
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
     >>> stats = Stats.empty(fidelities=2, arms=3)
     >>> UCB(rho=2).choose(stats, fid)

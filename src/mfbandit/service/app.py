@@ -16,19 +16,16 @@ from fastapi.responses import HTMLResponse, Response, StreamingResponse
 from starlette.exceptions import HTTPException
 
 import mfbandit
-from mfbandit.durable import DurableExperiment
-from mfbandit.exports import jsonl, log_record, plays_csv
-from mfbandit.service import bodies
-from mfbandit.service.guard import LARGEST_BODY, App, Guard
-from mfbandit.service.pages import add_pages
-from mfbandit.service.problems import TYPE, Problem, problem_of
-from mfbandit.service.reference import reference
-from mfbandit.service.strict import StrictRoute
-from mfbandit.stats import Play
-from mfbandit.status import status
-from mfbandit.store import Store
-from mfbandit.tables import strict_json
-from mfbandit.wire import fidelities_from_record, policy_from_record
+from mfbandit._internal.formatting import strict_json
+from mfbandit.core import Play
+from mfbandit.experiment import fidelities_from_record, policy_from_record
+from mfbandit.service import schemas
+from mfbandit.service.api_page import reference
+from mfbandit.service.dashboard import add_pages
+from mfbandit.service.middleware import LARGEST_BODY, App, Guard
+from mfbandit.service.problem_details import TYPE, Problem, problem_of
+from mfbandit.service.strict_json import StrictRoute
+from mfbandit.store import DurableExperiment, Store, jsonl, log_record, plays_csv, status
 
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="The experiment's name.")]
 EXPIRY_EVERY = 1.0  # seconds between looks for leases that ran out
@@ -36,7 +33,7 @@ PAGE = 1000  # events of the log at once
 HEALTHY_FOR = 1.0  # seconds that a write that succeeded stands for
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": words, "content": {TYPE: {"schema": bodies.ProblemOut.model_json_schema()}}}
+    code: {"description": words, "content": {TYPE: {"schema": schemas.ProblemOut.model_json_schema()}}}
     for code, words in (
         (400, "The body is no JSON"),
         (401, "A token is needed"),
@@ -143,8 +140,8 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
         """The names of all experiments, in the order in which they were made."""
         return {"experiments": list(store.list())}
 
-    @app.post("/api/experiments", status_code=201, response_model=bodies.Status, tags=["experiments"])
-    def create(body: bodies.Create) -> Response:
+    @app.post("/api/experiments", status_code=201, response_model=schemas.Status, tags=["experiments"])
+    def create(body: schemas.Create) -> Response:
         """A new experiment."""
         record = body.fidelities.model_dump(exclude_unset=True)
         made = store.create(
@@ -158,7 +155,7 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
         )
         return _answer(status(made), 201)
 
-    @app.get("/api/experiments/{name}", response_model=bodies.Status, tags=["experiments"])
+    @app.get("/api/experiments/{name}", response_model=schemas.Status, tags=["experiments"])
     async def glance(name: Name) -> Response:
         """State, capital, results, plays under way, the best arm so far."""
         return _answer(status(await _opened(store, name)))
@@ -171,8 +168,8 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
 
 
 def _add_plays(app: FastAPI, store: Store) -> None:
-    @app.post("/api/experiments/{name}/ask", response_model=bodies.Plays, tags=["plays"])
-    async def ask(name: Name, body: bodies.Ask) -> Response:
+    @app.post("/api/experiments/{name}/ask", response_model=schemas.Plays, tags=["plays"])
+    async def ask(name: Name, body: schemas.Ask) -> Response:
         """The next plays to make: as many as fit into the capital. The same request key gives the same plays again."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
@@ -180,8 +177,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         await promise
         return _answer({"plays": [_play(play) for play in plays]})
 
-    @app.post("/api/experiments/{name}/tell", response_model=bodies.Done, tags=["plays"])
-    async def tell(name: Name, body: bodies.Tell) -> Response:
+    @app.post("/api/experiments/{name}/tell", response_model=schemas.Done, tags=["plays"])
+    async def tell(name: Name, body: schemas.Tell) -> Response:
         """Results of plays, in any order. The same result again is fine; another one for a play is a conflict."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
@@ -189,8 +186,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         await promise
         return _answer({"done": len(body.results)})
 
-    @app.post("/api/experiments/{name}/fail", response_model=bodies.Done, tags=["plays"])
-    async def fail(name: Name, body: bodies.Fail) -> Response:
+    @app.post("/api/experiments/{name}/fail", response_model=schemas.Done, tags=["plays"])
+    async def fail(name: Name, body: schemas.Fail) -> Response:
         """Plays that gave no result: their capital is released. All of them are taken, or none."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
@@ -199,7 +196,7 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         return _answer({"done": len(body.plays)})
 
     @app.post("/api/experiments/{name}/renew", tags=["plays"])
-    async def renew(name: Name, body: bodies.Renew) -> dict[str, dict[str, float | None]]:
+    async def renew(name: Name, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
         """Make the leases of plays that are under way longer, counted from now; tells when they end."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
@@ -207,8 +204,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         await promise
         return {"due": due}
 
-    @app.post("/api/experiments/{name}/results", response_model=bodies.Plays, tags=["plays"])
-    async def results(name: Name, body: bodies.Import) -> Response:
+    @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
+    async def results(name: Name, body: schemas.Import) -> Response:
         """Results from elsewhere, as plays already made: a warm start."""
         experiment = await _opened(store, name)
         with experiment.promised() as promise:
@@ -299,50 +296,50 @@ def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
 
 
 def _add_controls(app: FastAPI, store: Store) -> None:
-    @app.post("/api/experiments/{name}/pause", response_model=bodies.Status, tags=["controls"])
+    @app.post("/api/experiments/{name}/pause", response_model=schemas.Status, tags=["controls"])
     def pause(name: Name) -> Response:
         """Hand out no plays until it is resumed; results are still taken."""
         return _controlled(name, lambda experiment: experiment.pause())
 
-    @app.post("/api/experiments/{name}/resume", response_model=bodies.Status, tags=["controls"])
+    @app.post("/api/experiments/{name}/resume", response_model=schemas.Status, tags=["controls"])
     def resume(name: Name) -> Response:
         """Hand out plays again."""
         return _controlled(name, lambda experiment: experiment.resume())
 
-    @app.post("/api/experiments/{name}/capital", response_model=bodies.Status, tags=["controls"])
-    def capital(name: Name, body: bodies.Capital) -> Response:
+    @app.post("/api/experiments/{name}/capital", response_model=schemas.Status, tags=["controls"])
+    def capital(name: Name, body: schemas.Capital) -> Response:
         """Change what all plays together may cost."""
         return _controlled(name, lambda experiment: experiment.set_capital(body.capital))
 
-    @app.post("/api/experiments/{name}/biases", response_model=bodies.Status, tags=["controls"])
-    def biases(name: Name, body: bodies.Biases) -> Response:
+    @app.post("/api/experiments/{name}/biases", response_model=schemas.Status, tags=["controls"])
+    def biases(name: Name, body: schemas.Biases) -> Response:
         """Assume other biases from now on."""
         return _controlled(name, lambda experiment: experiment.set_biases(body.biases))
 
-    @app.post("/api/experiments/{name}/policy", response_model=bodies.Status, tags=["controls"])
-    def policy(name: Name, body: bodies.PolicyBody) -> Response:
+    @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
+    def policy(name: Name, body: schemas.PolicyBody) -> Response:
         """Let another policy pick plays from now on."""
         chosen = policy_from_record(body.policy.model_dump())
         return _controlled(name, lambda experiment: experiment.set_policy(chosen))
 
     @app.post("/api/experiments/{name}/arms", tags=["controls"])
-    def add_arm(name: Name, body: bodies.NewArm) -> dict[str, int]:
+    def add_arm(name: Name, body: schemas.NewArm) -> dict[str, int]:
         """A new arm, which is tried before any other."""
         return {"arm": store.open(name).add_arm(body.label, request_key=body.request_key)}
 
-    @app.post("/api/experiments/{name}/retire", response_model=bodies.Status, tags=["controls"])
-    def retire(name: Name, body: bodies.OneArm) -> Response:
+    @app.post("/api/experiments/{name}/retire", response_model=schemas.Status, tags=["controls"])
+    def retire(name: Name, body: schemas.OneArm) -> Response:
         """Stop asking for an arm."""
         return _controlled(name, lambda experiment: experiment.retire_arm(body.arm))
 
-    @app.post("/api/experiments/{name}/restore", response_model=bodies.Status, tags=["controls"])
-    def restore(name: Name, body: bodies.OneArm) -> Response:
+    @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
+    def restore(name: Name, body: schemas.OneArm) -> Response:
         """Let an arm that was set aside take part again."""
         key = body.request_key
         return _controlled(name, lambda experiment: experiment.restore_arm(body.arm, request_key=key))
 
-    @app.post("/api/experiments/{name}/notes", response_model=bodies.Status, tags=["controls"])
-    def note(name: Name, body: bodies.Note) -> Response:
+    @app.post("/api/experiments/{name}/notes", response_model=schemas.Status, tags=["controls"])
+    def note(name: Name, body: schemas.Note) -> Response:
         """Write something into the log, for people."""
         key = body.request_key
         return _controlled(name, lambda experiment: experiment.note(body.text, request_key=key))
@@ -361,7 +358,7 @@ def _add_tokens(app: FastAPI, store: Store) -> None:
         return {"tokens": [{field: getattr(token, field) for field in shown} for token in store.tokens().values()]}
 
     @app.post("/api/tokens", status_code=201, tags=["tokens"])
-    def create_token(body: bodies.NewToken) -> dict[str, str]:
+    def create_token(body: schemas.NewToken) -> dict[str, str]:
         """A new token; it is shown once. From the first one on, every request needs one."""
         return {"token": store.create_token(body.name, body.scope)}
 

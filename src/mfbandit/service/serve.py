@@ -17,7 +17,7 @@ except ImportError as error:
 
 from mfbandit.errors import NotAllowed
 from mfbandit.service.app import create_app
-from mfbandit.service.guard import is_loopback
+from mfbandit.service.middleware import is_loopback
 from mfbandit.store import Store
 
 GRACE = 10  # seconds for requests that are under way when it is told to stop

@@ -51,11 +51,14 @@ from mfbandit.theory.partition import Partition as Partition
 from mfbandit.theory.partition import decay_condition as decay_condition
 from mfbandit.theory.partition import gaps as gaps
 from mfbandit.theory.partition import partition as partition
+from mfbandit.theory.planning import Plan as Plan
+from mfbandit.theory.planning import plan as plan
 from mfbandit.theory.plays import PlayBounds as PlayBounds
 from mfbandit.theory.plays import PlayTails as PlayTails
 from mfbandit.theory.plays import best_arm_doubted as best_arm_doubted
 from mfbandit.theory.plays import expected_plays as expected_plays
 from mfbandit.theory.plays import plays_tail as plays_tail
+from mfbandit.theory.summary import proved as proved
 from mfbandit.theory.upper import RegretRate as RegretRate
 from mfbandit.theory.upper import UpperBound as UpperBound
 from mfbandit.theory.upper import regret_rate as regret_rate

@@ -5,10 +5,9 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mfbandit.arrays import FloatArray
-from mfbandit.concentration import Bounded, SubGaussian
-from mfbandit.fidelities import Fidelities
-from mfbandit.problem import NEAR, Bernoulli, Gaussian, Problem, Replay
+from mfbandit._internal.typing import FloatArray
+from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit.problems import NEAR, Bernoulli, Gaussian, Problem, Replay
 
 
 def checked(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
@@ -37,7 +36,7 @@ def exploration(rho: float, above: float) -> list[str]:
 def truthful(problem: Problem) -> list[str]:
     """That what the learner was told is true: the biases (Section 2) and the noise (eq. 2).
 
-    >>> from mfbandit.concentration import SubGaussian
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> told = Fidelities(costs=[1], concentration=SubGaussian(0.1))
     >>> truthful(Problem([[0.5]], told, Gaussian(0.1)))
     []
@@ -89,7 +88,7 @@ def noise_scales(problem: Problem) -> FloatArray:
 def bernoulli(problem: Problem) -> list[str]:
     """What Theorem 4 and Lemma 11 ask of a problem.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> bernoulli(paper_problem(1))
     ['Bernoulli rewards, got Gaussian']
     """
@@ -106,7 +105,7 @@ def bernoulli(problem: Problem) -> list[str]:
 def decaying(fidelities: Fidelities) -> list[str]:
     """Assumption 1.
 
-    >>> from mfbandit.concentration import SubGaussian
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> decaying(Fidelities([1, 2, 4, 8], [0.3, 0.29, 0.28, 0], SubGaussian(1.0)))
     ['biases that decay fast enough (Assumption 1), got (0.3, 0.29, 0.28, 0.0)']
     """

@@ -6,9 +6,9 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mfbandit.arrays import FloatArray, IntArray
-from mfbandit.concentration import rates
-from mfbandit.problem import Bernoulli, Gaussian, Problem
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core import rates
+from mfbandit.problems import Bernoulli, Gaussian, Problem
 from mfbandit.theory.conditions import bernoulli, capitals, checked, quadratic, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
 
@@ -61,7 +61,7 @@ class LowerBound:
         Args:
             capital: Λ, above 0.
 
-        >>> from mfbandit.problems import paper_problem
+        >>> from mfbandit.problems.builtin import paper_problem
         >>> lower_bound(paper_problem(3)).at([2000, 20_000]).round(2).tolist()
         [1325.8, 1901.97]
         """
@@ -94,7 +94,7 @@ def lower_bound(problem: Problem, *, form: Form = "theorem", unproven: bool = Fa
     wherever it is not above it. The log-likelihood ratio Σ_ℓ T^(ℓ)_k kl(μ^(ℓ)_k, μ* − ζ_ℓ) then has to reach log n_Λ,
     and the cheapest way is one fidelity.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> bound = lower_bound(paper_problem(3), form="divergence")
     >>> round(bound.total), round(bound.first), round(bound.second)
     (2750, 2320, 430)
@@ -123,7 +123,7 @@ def optimal_fidelity(problem: Problem, *, unproven: bool = False) -> IntArray:
         problem: the truth, with Bernoulli or Gaussian rewards.
         unproven: compute it also where a condition does not hold; for replayed rewards ψ then stands for kl.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> problem = paper_problem(3)
     >>> cheaper = optimal_fidelity(problem) < partition(problem).classes
     >>> int(cheaper.sum()), int((cheaper & partition(problem).first).sum())

@@ -4,10 +4,10 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfbandit.arrays import BoolArray, FloatArray, IntArray
-from mfbandit.fidelities import Fidelities
-from mfbandit.problem import Problem
-from mfbandit.tables import columns, readable
+from mfbandit._internal.formatting import columns, readable
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
+from mfbandit.core import Fidelities
+from mfbandit.problems import Problem
 
 OPTIMAL = -1  # the class of the optimal arms, which are in none
 
@@ -21,7 +21,7 @@ def gaps(problem: Problem) -> FloatArray:
     Returns:
         Shape (M, K), in units of reward; the last row is μ* − μ^(M)_k.
 
-    >>> from mfbandit.problems import misleading_problem
+    >>> from mfbandit.problems.builtin import misleading_problem
     >>> gaps(misleading_problem(arms=3)).round(2).tolist()
     [[-0.2, -0.1, 0.0], [-0.04, -0.02, 0.0], [0.2, 0.1, 0.0]]
     """
@@ -58,7 +58,7 @@ class Partition:
     def members(self, m: int) -> IntArray:
         """The arms of K^(m); shape (number of them,).
 
-        >>> from mfbandit.problems import paper_problem
+        >>> from mfbandit.problems.builtin import paper_problem
         >>> len(partition(paper_problem(1)).members(2))
         61
         """
@@ -81,7 +81,7 @@ def partition(problem: Problem) -> Partition:
     K^(m)_1 holds those of K^(m) with Δ^(ℓ)_k ≤ 0 for all ℓ < m, K^(m)_2 the others. On the first, MF-UCB does as well
     as any strategy can, up to constants (Theorem 4).
 
-    >>> from mfbandit.problems import misleading_problem
+    >>> from mfbandit.problems.builtin import misleading_problem
     >>> partition(misleading_problem(arms=3)).classes.tolist()  # no low fidelity can tell
     [2, 2, -1]
     """
@@ -123,7 +123,7 @@ def decay_condition(fidelities: Fidelities) -> Decay:
     MF-UCB works without it; Theorem 2 needs it, to leave the plays below an arm's class out of its sum. The last right
     side is infinite, ζ_M being 0.
 
-    >>> from mfbandit.concentration import SubGaussian
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities([1, 4, 16, 64], [0.5, 0.25, 0.2, 0], SubGaussian(1.0))
     >>> print(decay_condition(fid))
     fidelities  sum 1/psi  1/psi of next  holds

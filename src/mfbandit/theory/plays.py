@@ -5,14 +5,13 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfbandit.arrays import FloatArray
-from mfbandit.concentration import rates
-from mfbandit.fidelities import Fidelities
-from mfbandit.problem import Problem
-from mfbandit.tables import columns, readable
+from mfbandit._internal.formatting import columns, readable
+from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.validation import positive, whole
+from mfbandit.core import Fidelities, rates
+from mfbandit.problems import Problem
 from mfbandit.theory.conditions import checked, exploration, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
-from mfbandit.values import positive, whole
 
 MOST = 10**300  # numbers beyond are not numbers for a float
 
@@ -22,7 +21,7 @@ def kappa(fidelities: Fidelities, rho: float) -> float:
 
     Infinite where ρ ≤ 2. With a ν for each fidelity, the largest one.
 
-    >>> from mfbandit.concentration import Bounded
+    >>> from mfbandit.core.concentration import Bounded
     >>> kappa(Fidelities([1, 10], [0.1, 0], Bounded()), rho=5)  # 1 + 1/2 + 2/3
     2.1666666666666665
     """
@@ -107,7 +106,7 @@ def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = Fal
         rho: exploration parameter ρ > 2 of MF-UCB.
         unproven: compute the bound also where a condition does not hold.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> print(expected_plays(paper_problem(3), n=100_000, rho=5))
     bounds on plays of an arm after 100,000 plays in all, rho = 5 (Lemma 8)
                 class 0  class 1  optimal
@@ -179,7 +178,7 @@ def plays_tail(problem: Problem, n: int, x: int, rho: float, *, unproven: bool =
         rho: exploration parameter ρ > 2 of MF-UCB.
         unproven: compute the bound also where a condition does not hold.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> tails = plays_tail(paper_problem(3), n=100_000, x=2, rho=5)
     >>> float(tails.own.max().round(9)), float(tails.above.max().round(4))
     (0.0, 0.0729)
@@ -232,7 +231,7 @@ def best_arm_doubted(fidelities: Fidelities, u: float, rho: float, *, unproven: 
         rho: exploration parameter ρ > 2 of MF-UCB.
         unproven: compute it also where ρ ≤ 2, when the bound is infinite.
 
-    >>> from mfbandit.concentration import Bounded
+    >>> from mfbandit.core.concentration import Bounded
     >>> round(best_arm_doubted(Fidelities([1, 10], [0.1, 0], Bounded()), u=10, rho=4), 9)
     0.01
     """

@@ -7,13 +7,13 @@ from typing import Literal, get_args
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mfbandit.arrays import FloatArray
-from mfbandit.concentration import rates
-from mfbandit.problem import Bernoulli, Gaussian, Problem, Replay, Rewards
+from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.validation import positive
+from mfbandit.core import rates
+from mfbandit.problems import Bernoulli, Gaussian, Problem, Replay, Rewards
 from mfbandit.theory.conditions import capitals, checked, decaying, exploration, truthful
 from mfbandit.theory.partition import Partition, gaps, partition
 from mfbandit.theory.plays import kappa, largest_nu, terms
-from mfbandit.values import positive
 
 Form = Literal["every", "large", "printed"]
 LARGE = "this form of Lemma 10 holds beyond a capital that the paper does not give, and which is enormous"
@@ -42,7 +42,7 @@ def regret_rate(problem: Problem, *, unproven: bool = False) -> RegretRate:
         problem: the truth.
         unproven: compute it also where a condition, such as Assumption 1, does not hold.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> problem = paper_problem(1)
     >>> round(regret_rate(problem).total / regret_rate(top_only(problem)).total, 2)
     0.69
@@ -59,7 +59,7 @@ def regret_rate(problem: Problem, *, unproven: bool = False) -> RegretRate:
 def top_only(problem: Problem) -> Problem:
     """The same problem with its highest fidelity alone, M = 1: what UCB plays.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> top_only(paper_problem(1)).means.shape
     (1, 500)
     """
@@ -136,7 +136,7 @@ def upper_bound(
 
     At capitals that one can run, the bound is often above the trivial one, Λ times the largest Δ^(M)_k.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> bound = upper_bound(paper_problem(1), capital=[2e6, 2e7], rho=5)
     >>> bound.total.round(-3).tolist(), bound.per_arm.shape
     ([57555000.0, 66591000.0], (2, 500))
@@ -178,7 +178,7 @@ def ucb_upper_bound(
 
     The arguments are those of :func:`upper_bound`.
 
-    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.problems.builtin import paper_problem
     >>> problem = paper_problem(1)
     >>> ours, ucb = (bound(problem, 1e12, rho=5, form="large").total for bound in (upper_bound, ucb_upper_bound))
     >>> round(float(ours / ucb), 2)

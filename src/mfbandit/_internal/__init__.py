@@ -1,0 +1,1 @@
+"""Pieces that every room uses: types of arrays, checks of arguments, tables, progress."""

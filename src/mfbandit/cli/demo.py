@@ -1,0 +1,94 @@
+"""A demonstration: forty ads, shown for a minute, ten minutes or an hour to visitors who are simulated."""
+
+import math
+import threading
+import time
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray
+from mfbandit.core import Fidelities, SubGaussian
+from mfbandit.errors import CapitalExhausted, ExperimentPaused, NoActiveArms, StoreError, UnknownExperiment
+from mfbandit.policies import MFUCB
+from mfbandit.store import DurableExperiment, Store
+
+ADS, CLICKBAIT = 40, 7
+VISITORS = 20  # who see an ad while it is shown once
+CAPITAL = 500_000.0  # minutes of display
+WORDS = ("spring", "summer", "autumn", "winter", "blue", "green", "bold", "plain")
+
+
+@dataclass(frozen=True)
+class Visitors:
+    """How ads are liked at each length of display; the truth that nobody else sees.
+
+    Args:
+        means: share of visitors who click, shape (3, 40): after a minute, ten minutes, an hour.
+    """
+
+    means: FloatArray
+
+    @classmethod
+    def drawn(cls, seed: int) -> "Visitors":
+        """Ads of all qualities, liked nearly as much at once as after an hour; but for one that is clickbait.
+
+        >>> means = Visitors.drawn(seed=0).means
+        >>> bool(means[0, CLICKBAIT] > means[0].max() - 0.01), bool(means[2, CLICKBAIT] < 0.35)
+        (True, True)
+        """
+        rng = np.random.default_rng(seed)
+        hour = rng.permutation(np.linspace(0.2, 0.7, ADS))
+        hour[CLICKBAIT] = 0.3
+        ten = hour + rng.uniform(-0.08, 0.08, ADS)
+        minute = hour + rng.uniform(-0.18, 0.18, ADS)
+        minute[CLICKBAIT] = ten[CLICKBAIT] = max(minute.max(), ten.max()) + 0.05
+        return cls(np.clip(np.array([minute, ten, hour]), 0.01, 0.99))
+
+    def clicks(self, arm: int, fidelity: int, rng: np.random.Generator) -> float:
+        """The share of some visitors who click."""
+        return float(rng.binomial(VISITORS, self.means[fidelity, arm])) / VISITORS
+
+
+def create(store: Store) -> DurableExperiment:
+    """The experiment, with biases that hold for all ads but the clickbait."""
+    noise = SubGaussian(0.5 / math.sqrt(VISITORS))  # of a mean of so many yes or no
+    fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], noise, ["1 minute", "10 minutes", "1 hour"])
+    labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]
+    labels[CLICKBAIT] = f"ad {CLICKBAIT + 1:02}, YOU WON'T BELIEVE THIS"
+    return store.create("ads", MFUCB(), arms=labels, fidelities=fidelities, capital=CAPITAL, lease=60)
+
+
+class Crowd(threading.Thread):
+    """Visitors who keep coming until told to stop; they come back when the experiment is resumed.
+
+    Args:
+        experiment: whom they visit.
+        speed: results a second.
+        seed: for who they are.
+    """
+
+    def __init__(self, experiment: DurableExperiment, *, speed: float, seed: int) -> None:
+        super().__init__(name="visitors", daemon=True)
+        self._experiment, self._pause = experiment, 1.0 / speed
+        self._visitors, self._rng = Visitors.drawn(seed), np.random.default_rng(seed + 1)
+        self._ended = threading.Event()
+
+    def run(self) -> None:
+        """Ask, look, tell."""
+        due = time.monotonic()
+        while not self._ended.is_set():
+            try:
+                play = self._experiment.ask()
+                self._experiment.tell(play, self._visitors.clicks(play.arm, play.fidelity, self._rng))
+                due += self._pause
+            except (CapitalExhausted, ExperimentPaused, NoActiveArms):
+                due = time.monotonic() + 1.0
+            except (StoreError, UnknownExperiment):
+                return  # the store was closed, or somebody deleted the experiment
+            self._ended.wait(max(0.0, due - time.monotonic()))
+
+    def stop(self) -> None:
+        """Let no more come."""
+        self._ended.set()
+        self.join()

@@ -1,0 +1,173 @@
+"""The part of the command line that simulates: one problem, or a study over many."""
+
+import math
+import os
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Any, Optional
+
+import typer
+
+from mfbandit.cli.exit_codes import guarded
+
+if TYPE_CHECKING:
+    from mfbandit.cli.config import Config
+    from mfbandit.simulation import Simulation
+
+File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]
+Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
+Workers = Annotated[Optional[int], typer.Option(help="How many; all cores by default. Results do not depend on it.")]
+
+
+@guarded
+def simulate(  # noqa: PLR0913, PLR0917 - options of a command
+    file: File,
+    plot: Annotated[Optional[Path], typer.Option(help="Draw regret against capital: .png, .svg or .pdf.")] = None,
+    runs: Annotated[Optional[int], typer.Option(help="Runs of each policy, instead of the file's.")] = None,
+    workers: Workers = None,
+    engine: Annotated[str, typer.Option(help="threads, processes or dask.")] = "threads",
+    address: Annotated[
+        Optional[str],
+        typer.Option(help="A Dask scheduler's, such as tcp://10.0.0.5:8786; else a cluster on this machine."),
+    ] = None,
+    results: Annotated[
+        Optional[Path],
+        typer.Option(metavar="DIR", help="Keep finished chunks of runs here; the same command goes on where it was."),
+    ] = None,
+    grid: Annotated[bool, typer.Option("--grid", help="The whole study that the table [grid] describes.")] = False,
+    as_json: Json = False,
+) -> None:
+    """Compare policies on a problem, each with the last one; or on many problems, with --grid.
+
+    The table [simulate] has capital, and runs (20), seed (0), grid (100) and account ("paper") if you like.
+
+    The table [grid] has capitals, or looks (capitals in full looks at every arm), and problems: a list such as
+    [{paper = 1}, {paper = 3, seed = 2}, {learning_curve = "cmc"}], or [problem] if it is left out.
+    """
+    from mfbandit.cli.config import Config
+    from mfbandit.simulation import engine as running_on
+
+    _at_least_one("--workers", workers)
+    _at_least_one("--runs", runs)
+    if plot is not None:
+        _check_picture(plot)
+    if plot is not None and grid:
+        raise ValueError("--plot draws one problem, and --grid has many: leave out one of them")
+    config = Config(file)
+    options = _options(config, runs, grid) | {"workers": workers, "results": results}
+    job = _study if grid else _compare
+    try:
+        with running_on(engine, address=address, workers=workers):
+            text = job(config, options, plot, as_json)
+    except KeyboardInterrupt:
+        if results is not None:
+            typer.echo(f"What is finished is kept in {results}: the same command goes on from there.", err=True)
+        raise
+    typer.echo(text)
+
+
+def _options(config: "Config", runs: int | None, grid: bool) -> dict[str, Any]:
+    """The table [simulate]; a grid has its own capitals."""
+    from mfbandit.cli.config import NUMBER, NUMBERS, TEXT, WHOLE, Kind
+
+    table = config.table("simulate")
+    points = Kind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
+    kinds = {"runs": WHOLE, "seed": WHOLE, "account": TEXT, "grid": points, "capital": NUMBER}
+    if not grid:
+        table.need("capital", NUMBER)
+    options = {"runs": 20} | table.chosen(kinds)
+    table.close()
+    if grid:
+        options.pop("capital", None), options.pop("grid", None)
+    return options if runs is None else options | {"runs": runs}
+
+
+def _compare(config: "Config", options: dict[str, Any], plot: Path | None, as_json: bool) -> str:
+    from mfbandit._internal.formatting import strict_json
+    from mfbandit.cli.config import at
+    from mfbandit.simulation import simulate as job
+
+    problem, policies = config.problem(), config.policies()
+    with at(config.table("simulate").where):
+        sims = [job(problem, policy, **options) for policy in policies]
+    if plot is not None:
+        _draw(sims, plot)
+    return strict_json(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims)
+
+
+def _study(config: "Config", options: dict[str, Any], plot: Path | None, as_json: bool) -> str:  # noqa: ARG001
+    from mfbandit._internal.formatting import strict_json
+    from mfbandit.cli.config import at
+    from mfbandit.simulation import study
+
+    described = config.grid()
+    with at(config.table("grid").where):
+        found = study(policies=config.policies(), **described, **options)
+    return strict_json(found.rows(), indent=1) if as_json else str(found)
+
+
+def _at_least_one(option: str, value: int | None) -> int | None:
+    if value is not None and value < 1:
+        raise ValueError(f"{option} must be at least 1, got {value}")
+    return value
+
+
+def _check_picture(path: Path) -> None:
+    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+        raise ValueError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
+    if path.is_dir() or not os.access(path.parent, os.W_OK):
+        raise ValueError(f"--plot must be a file that can be written, got {path}")
+
+
+def _draw(sims: "list[Simulation]", path: Path) -> None:
+    from matplotlib.figure import Figure
+
+    from mfbandit import plotting
+
+    figure = Figure(figsize=(5.6, 3.8), layout="constrained")
+    plotting.plot_regret(sims, ax=figure.subplots())
+    part = path.with_name(f".{path.name}.part")
+    try:
+        figure.savefig(part, dpi=150, format=path.suffix[1:].lower())
+        part.replace(path)
+    finally:
+        part.unlink(missing_ok=True)
+
+
+def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
+    rows: list[dict[str, Any]] = []
+    for sim in sims:
+        summary = sim.summary() if len(sim.regret) > 1 else None
+        rows.append(
+            {
+                "policy": sim.policy,
+                "runs": len(sim.regret),
+                "capital": sim.capital.tolist(),
+                "regret": sim.regret.mean(axis=0).tolist(),
+                "low": summary.low.tolist() if summary else None,
+                "high": summary.high.tolist() if summary else None,
+                "plays": sim.plays.sum(axis=1).tolist(),
+                "steps": float(sim.steps.mean()),
+            }
+        )
+    return rows
+
+
+def _simulated_text(problem: Any, sims: "list[Simulation]") -> str:  # noqa: ANN401 - a Problem
+    from mfbandit._internal.formatting import columns, readable
+    from mfbandit.simulation import compare
+
+    runs = len(sims[0].regret)
+    rows = [("policy", "regret", "95 % interval", f"ratio to {sims[-1].policy}", "plays at each fidelity")]
+    for sim in sims:
+        interval, ratio = "-", "-"
+        if runs > 1:
+            summary, against = sim.summary(), compare(sim, sims[-1])
+            interval = f"{readable(summary.low[-1])} to {readable(summary.high[-1])}"
+            if sim is not sims[-1] and math.isfinite(against.ratio[-1]):
+                ratio = f"{against.ratio[-1]:.3f} ({against.ratio_low[-1]:.3f} to {against.ratio_high[-1]:.3f})"
+        plays = " / ".join(f"{n:,.0f}" for n in sim.plays.sum(axis=1))
+        rows.append((sim.policy, readable(sim.regret[:, -1].mean()), interval, ratio, plays))
+    costs = ", ".join(f"{cost:g}" for cost in problem.fidelities.costs)
+    arms = f"{problem.arms:,} arm{'s' * (problem.arms > 1)}"
+    title = f"{arms}, costs {costs}; capital {sims[0].capital[-1]:,.10g}, {runs:,} run{'s' * (runs > 1)}"
+    return "\n".join([title, *columns(rows)])

@@ -1,0 +1,228 @@
+r"""Do the assumed biases hold? What results say about ζ, at any time, without looking too often.
+
+For an arm seen at fidelity m and at the top, with n and N results and scales σ_m and σ_M, the two sums are mixed
+martingales whatever picked the plays: with a normal prior of ρ plays,
+
+    E(μ_m, μ_M) = sqrt(ρ/(n+ρ)) · exp(n²(X̄_m − μ_m)² / (2σ_m²(n+ρ))) · the same for the top
+
+is at most 1 on average and passes 1/α at any time in at most α of all runs (Ville), at the true means. If ζ holds,
+these are among the pairs with |μ_M − μ_m| ≤ ζ; the least E over such pairs is
+
+    log E = (|D| − ζ)² / (2 (σ_m²(n+ρ)/n² + σ_M²(N+ρ)/N²)) − ½ log((n+ρ)/ρ) − ½ log((N+ρ)/ρ),   D = X̄_M − X̄_m,
+
+so that ζ is refuted where |D| − ζ passes a radius that falls like sqrt(log n / n). All arms and lower fidelities share
+α = 1 %. These are not the policy's widths, which hold for one moment and one arm.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal.formatting import columns
+from mfbandit._internal.quantiles import t_quantile
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.stats import Stats
+
+ALPHA = 0.01  # runs in which a true ζ is refuted, at most
+PRIOR = 3.0  # ρ: a small one serves arms with few results, and costs those with hundreds next to nothing
+SHOWN = 5  # arms named in a warning
+
+
+@dataclass(frozen=True)
+class FidelityAudit:
+    """What results say about the bias of one fidelity.
+
+    Args:
+        fidelity: its index.
+        name: what people call it.
+        bias: ζ_m as assumed, or None.
+        arms: how many arms have results at it and at the top.
+        refuting: the arms whose results refute ζ_m, the clearest first.
+        needed: the least ζ_m that no arm's results refute.
+        enough: a ζ_m that covers all that the results of these arms leave possible; infinite where there are none.
+        offset: the mean of top minus low over these arms; NaN where there are none.
+        offset_low: lower end of its 95 % interval.
+        offset_high: upper end of its 95 % interval.
+    """
+
+    fidelity: int
+    name: str
+    bias: float | None
+    arms: int
+    refuting: tuple[int, ...]
+    needed: float
+    enough: float
+    offset: float
+    offset_low: float
+    offset_high: float
+
+
+@dataclass(frozen=True)
+class Audit:
+    """What results say about all assumed biases; print it for people.
+
+    Args:
+        fidelities: one for each fidelity below the top.
+        labels: the names of the arms.
+    """
+
+    fidelities: tuple[FidelityAudit, ...]
+    labels: tuple[str, ...]
+
+    @property
+    def alarm(self) -> bool:
+        """Whether any assumed bias is refuted."""
+        return any(one.refuting for one in self.fidelities)
+
+    @property
+    def warnings(self) -> tuple[str, ...]:
+        """A sentence for each refuted bias: what is wrong, who says so, and what to do."""
+        return tuple(self._warning(one) for one in self.fidelities if one.refuting)
+
+    def _warning(self, one: FidelityAudit) -> str:
+        named = ", ".join(self.labels[arm] for arm in one.refuting[:SHOWN])
+        more = f" and {len(one.refuting) - SHOWN} more" if len(one.refuting) > SHOWN else ""
+        return (
+            f"WARNING: bias {one.bias:g} of fidelity {one.name} is too small: {named}{more} "
+            f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. It must be at least "
+            f"{one.needed:.3g}; set_biases changes it. Until then the best arm may be left out"
+        )
+
+    def __str__(self) -> str:
+        head = ("fidelity", "arms at both", "assumed", "at least", "enough", "offset (95 %)")
+        return "\n".join([*self.warnings, *columns([head, *map(_row, self.fidelities)])])
+
+
+def _row(one: FidelityAudit) -> tuple[str, ...]:
+    interval = "-" if one.arms == 0 else f"{one.offset:.3g} ({one.offset_low:.3g} to {one.offset_high:.3g})"
+    enough = "-" if math.isinf(one.enough) else f"{one.enough:.3g}"
+    bias = "-" if one.bias is None else f"{one.bias:g}"
+    return one.name, str(one.arms), bias, f"{one.needed:.3g}", enough, interval
+
+
+def scales(fidelities: Fidelities) -> tuple[float, ...] | None:
+    """σ_1, …, σ_M of sub-Gaussian or bounded rewards; None where the noise is not known or of another kind.
+
+    >>> from mfbandit.core.concentration import Bounded
+    >>> scales(Fidelities([1, 10], [0.1, 0], Bounded(0, 1)))
+    (0.5, 0.5)
+    """
+    if fidelities.concentration is None:
+        return None
+    found = [getattr(tail, "scale", None) for tail in fidelities.tails]
+    return tuple(float(scale) for scale in found) if all(isinstance(scale, float) for scale in found) else None  # type: ignore[arg-type]
+
+
+def radius(low: float, top: float, scale: float, scale_top: float, tests: int) -> float:
+    """How far |X̄_M − X̄_m| may be from |μ_M − μ_m|, at all times and for all of ``tests`` pairs, in 1 − α of runs.
+
+    Args:
+        low: results at the lower fidelity, at least 1.
+        top: results at the top, at least 1.
+        scale: σ at the lower fidelity.
+        scale_top: σ at the top.
+        tests: how many pairs of arm and fidelity share α.
+
+    >>> round(radius(400, 400, 0.2, 0.2, tests=20), 4)
+    0.071
+    """
+    spread = scale * scale * (low + PRIOR) / (low * low) + scale_top * scale_top * (top + PRIOR) / (top * top)
+    price = math.log(tests / ALPHA) + 0.5 * math.log((low + PRIOR) / PRIOR * (top + PRIOR) / PRIOR)
+    return math.sqrt(2 * spread * price)
+
+
+def _radii(low: IntArray, top: IntArray, scale: float, scale_top: float, tests: int) -> FloatArray:
+    spread = scale * scale * (low + PRIOR) / (low * low) + scale_top * scale_top * (top + PRIOR) / (top * top)
+    price = math.log(tests / ALPHA) + 0.5 * np.log((low + PRIOR) / PRIOR * (top + PRIOR) / PRIOR)
+    radii: FloatArray = np.sqrt(2 * spread * price)
+    return radii
+
+
+def needed_bias(stats: Stats, low: int, arm: int, found: tuple[float, ...]) -> float:
+    """The least bias of a lower fidelity that one arm's results do not refute; it has results there and at the top.
+
+    >>> stats = Stats.empty(2, 1)
+    >>> stats.counts[:], stats.sums[:] = 400, [[120], [200]]
+    >>> round(needed_bias(stats, 0, 0, (0.2, 0.2)), 3)
+    0.138
+    """
+    n, big = int(stats.counts[low, arm]), int(stats.counts[-1, arm])
+    difference = abs(float(stats.sums[-1, arm]) / big - float(stats.sums[low, arm]) / n)
+    return difference - radius(n, big, found[low], found[-1], _tests(stats))
+
+
+def _tests(stats: Stats) -> int:
+    fidelities, arms = stats.counts.shape
+    return max(1, int(arms) * (int(fidelities) - 1))
+
+
+def audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit:
+    """What results say about the bias of every fidelity below the top.
+
+    Args:
+        stats: counts and sums, shape (M, K).
+        fidelities: the M fidelities; their noise must be sub-Gaussian or bounded.
+        labels: the names of the K arms.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> fid = Fidelities([1, 10], [0.1, 0], SubGaussian(0.2))
+    >>> stats = Stats.empty(2, 2)
+    >>> stats.counts[:] = 400
+    >>> stats.sums[:] = [[200, 120], [200, 200]]  # the second arm: 0.3 and 0.5
+    >>> print(audit(stats, fid, ["a", "b"]))
+    WARNING: bias 0.1 of fidelity 0 is too small: b differs by more between it and the top. It must be at least 0.136; \
+set_biases changes it. Until then the best arm may be left out
+    fidelity  arms at both  assumed  at least  enough        offset (95 %)
+    0                    2      0.1     0.136   0.264  0.1 (-1.17 to 1.37)
+    """
+    found = scales(fidelities)
+    if found is None:
+        raise ValueError("an audit needs the scale of the noise: give the fidelities a SubGaussian or a Bounded")
+    rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
+    return Audit(tuple(rows), tuple(labels))
+
+
+def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, ...], tests: int) -> FidelityAudit:
+    both = np.flatnonzero((stats.counts[m] > 0) & (stats.counts[-1] > 0))
+    low, top = stats.counts[m, both], stats.counts[-1, both]
+    differences = stats.sums[-1, both] / stats.counts[-1, both] - stats.sums[m, both] / stats.counts[m, both]
+    radii = _radii(low, top, found[m], found[-1], tests)
+    least = np.abs(differences) - radii
+    bias = None if fidelities.biases is None else fidelities.biases[m]
+    wrong = np.flatnonzero(least > bias) if bias is not None else np.array([], dtype=np.int64)
+    clearest = wrong[np.argsort(-least[wrong], kind="stable")]
+    offset, offset_low, offset_high = _offset(differences, _noise(low, top, found[m], found[-1]))
+    return FidelityAudit(
+        fidelity=m,
+        name=fidelities.labels[m],
+        bias=bias,
+        arms=len(both),
+        refuting=tuple(both[clearest].tolist()),
+        needed=max(0.0, float(least.max(initial=0.0))),
+        enough=float((np.abs(differences) + radii).max()) if len(both) else math.inf,
+        offset=offset,
+        offset_low=offset_low,
+        offset_high=offset_high,
+    )
+
+
+def _noise(low: IntArray, top: IntArray, scale: float, scale_top: float) -> float:
+    """The variance of the mean difference by noise alone."""
+    return float((scale * scale / low + scale_top * scale_top / top).sum()) / max(1, len(low)) ** 2
+
+
+def _offset(differences: FloatArray, noise: float) -> tuple[float, float, float]:
+    """Their mean with a 95 % interval: for the arms that might have been, as well as for these alone."""
+    number = len(differences)
+    if number == 0:
+        return math.nan, math.nan, math.nan
+    mean = float(differences.mean())
+    if number == 1:
+        half = 1.96 * math.sqrt(noise)
+    else:
+        spread = float(differences.var(ddof=1)) / number
+        half = t_quantile(0.975, number - 1) * math.sqrt(max(spread, noise))
+    return mean, mean - half, mean + half

@@ -1,0 +1,272 @@
+"""Confidence bounds at every fidelity (eq. 3), in the one floating-point expression used everywhere.
+
+The order of operations is part of the contract: B = (X̄ + ζ_m) + u·b with u = sqrt(log t) and
+b = (σ·sqrt(2ρ)) / sqrt(T). Another order differs in the last bit, and exact ties (common with 0/1 rewards)
+would then break apart. ``math.log`` and not ``np.log``: the two differ at some integers.
+"""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core.concentration import Bounded, Concentration
+from mfbandit.core.divergence import kl_upper
+from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.stats import Stats
+from mfbandit.errors import NoResults
+
+SHOWN = 20  # arms in a printed table
+
+
+def widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""ψ_m⁻¹(ρ log t / T) for every fidelity and arm, in units of reward.
+
+    Args:
+        plays: T, the plays that narrow the width; shape (M, K).
+        t: one more than the number of all plays so far.
+        fidelities: the M fidelities.
+        rho: exploration parameter ρ > 0.
+
+    Returns:
+        Shape (M, K); infinite where T = 0.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1], concentration=SubGaussian(1.0))
+    >>> widths(np.array([[0, 1, 4]]), t=2, fidelities=fid, rho=2.0).round(3).tolist()
+    [[inf, 1.665, 0.833]]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):
+        return _widths(plays, t, fidelities, rho)
+
+
+def _widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
+    if fidelities.scales is None:
+        return np.stack([_widths_by_psi(row, m, t, fidelities, rho) for m, row in enumerate(plays)])
+    u = math.sqrt(math.log(t))
+    if u == 0:  # at t = 1, where 0 times infinity must not become NaN
+        return np.where(plays == 0, np.inf, 0.0)
+    width: FloatArray = np.sqrt(plays)
+    np.divide(fidelities.scales * math.sqrt(2 * rho), width, out=width)
+    width *= u
+    return width
+
+
+def _widths_by_psi(row: IntArray, m: int, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
+    # Many arms share a number of plays, and a psi in Python is slow: once for each distinct number.
+    distinct, where = np.unique(row, return_inverse=True)
+    return np.array([width(int(plays), m, t, fidelities, rho) for plays in distinct])[where]
+
+
+def width(plays: int, m: int, t: int, fidelities: Fidelities, rho: float) -> float:
+    """The same width for one arm at fidelity ``m``, to the last bit.
+
+    >>> from mfbandit.core.concentration import Bounded
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded())
+    >>> width(4, 0, t=100, fidelities=fid, rho=2.0) == widths(np.array([[4], [4]]), 100, fid, 2.0)[0, 0]
+    np.True_
+    """
+    if plays == 0:
+        return math.inf
+    scales = fidelities.scales
+    if scales is None:
+        return _width_by_psi(fidelities.tails[m], rho * math.log(t) / plays)
+    return math.sqrt(math.log(t)) * (float(scales[m, 0]) * math.sqrt(2 * rho) / math.sqrt(plays))
+
+
+def _width_by_psi(tail: Concentration, rate: float) -> float:
+    width = tail.psi_inv(rate)
+    if not width >= 0:
+        raise ValueError(f"psi_inv of {type(tail).__name__} must give a width of at least 0, got {width} for {rate}")
+    return width
+
+
+def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""B^(m)_k(t) = X̄ + ψ_m⁻¹(ρ log t / T) + ζ_m (eq. 3), an upper bound on μ^(M)_k from each fidelity.
+
+    A pending play counts in T and in t, not in X̄.
+
+    Returns:
+        Shape (M, K), in units of reward; infinite where there is no result, never NaN.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> upper_bounds(Stats.empty(2, 3), fid, rho=2.0).tolist()
+    [[inf, inf, inf], [inf, inf, inf]]
+    """
+    with np.errstate(divide="ignore", invalid="ignore"):  # entered once: it costs as much as an array operation
+        bounds = stats.sums / stats.counts
+        bounds += fidelities.bias_column
+        bounds += _widths(stats.plays, stats.time, fidelities, rho)
+    np.putmask(bounds, stats.counts == 0, np.inf)
+    return bounds
+
+
+def kl_upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""max{q : T·kl(X̄, q) ≤ ρ log t} + ζ_m: upper bounds as in :func:`upper_bounds`, by the Bernoulli divergence.
+
+    They are never wider than Hoeffding's, and much tighter near the ends of the range [low, high] of the rewards, which
+    all concentrations have to be (:class:`~mfbandit.Bounded`); means are scaled to [0, 1] and back.
+
+    Returns:
+        Shape (M, K), in units of reward; infinite where there is no result.
+
+    >>> from mfbandit.core.concentration import Bounded
+    >>> fid = Fidelities(costs=[1], concentration=Bounded())
+    >>> stats = Stats.empty(1, 2)
+    >>> stats.counts[:], stats.sums[:] = 10, [[0.0, 5.0]]
+    >>> kl_upper_bounds(stats, fid, rho=1.0).round(4).tolist(), upper_bounds(stats, fid, rho=1.0).round(4).tolist()
+    ([[0.2625, 0.8377]], [[0.3902, 0.8902]])
+    """
+    bounds = np.full(stats.counts.shape, np.inf)
+    plays, effort = stats.plays, rho * math.log(stats.time)
+    for m, tail in enumerate(fidelities.tails):
+        span = ranged(tail)
+        seen = np.flatnonzero(stats.counts[m] > 0)
+        means = ((stats.sums[m, seen] / stats.counts[m, seen] - span.low) / (span.high - span.low)).clip(0.0, 1.0)
+        levels = effort / plays[m, seen]
+        tops = [kl_upper(p, level) for p, level in zip(means.tolist(), levels.tolist(), strict=True)]
+        bounds[m, seen] = (span.low + (span.high - span.low) * np.array(tops)) + fidelities.known_biases[m]
+    return bounds
+
+
+def ranged(tail: Concentration) -> Bounded:
+    """The concentration, if it is a range; KL bounds are for rewards in one.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> ranged(SubGaussian(1.0))
+    Traceback (most recent call last):
+    ValueError: kl=True needs rewards in a range, Bounded(low, high), got SubGaussian(scale=1.0)
+    """
+    if not isinstance(tail, Bounded):
+        raise ValueError(f"kl=True needs rewards in a range, Bounded(low, high), got {tail!r}")
+    return tail
+
+
+def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
+    r"""X̄ − ψ_m⁻¹(ρ log t / T) − ζ_m: a lower bound on μ^(M)_k from each fidelity, by results alone.
+
+    Returns:
+        Shape (M, K), in units of reward; −∞ where there is no result, never NaN.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> lower_bounds(Stats.empty(2, 1), fid, rho=2.0).tolist()
+    [[-inf], [-inf]]
+    """
+    told = stats.told
+    bounds = (told.means - fidelities.bias_column) - widths(told.counts, told.time, fidelities, rho)
+    np.putmask(bounds, told.counts == 0, -np.inf)
+    return bounds
+
+
+def safest(lower: FloatArray, stats: Stats) -> int:
+    """The active arm with the largest lower bound, the lowest number among ties.
+
+    Args:
+        lower: shape (K,); −∞ for arms of which nothing is known.
+        stats: says which arms are active.
+
+    >>> safest(np.array([0.1, 0.7, 0.7]), Stats.empty(fidelities=1, arms=3))
+    1
+    """
+    ranked = np.where(stats.active, lower, -np.inf)
+    arm = int(ranked.argmax())
+    if ranked[arm] == -np.inf:
+        raise NoResults("there is no arm to recommend yet: no active arm has a result that this policy uses")
+    return arm
+
+
+def most_promising(index: FloatArray, stats: Stats) -> int:
+    """The arm to ask for: the largest index, the lowest number among ties, with plays pending or not.
+
+    Untouched arms come first, by number; then arms with a result, by index; then arms with only pending
+    plays, those with the fewest first. One slow first play so never draws all the workers.
+
+    Args:
+        index: shape (K,); infinite for arms without a result.
+        stats: what is known and pending.
+
+    >>> stats = Stats.empty(fidelities=1, arms=2)
+    >>> stats.pending[0, 0] = 1
+    >>> most_promising(np.array([np.inf, np.inf]), stats)
+    1
+    """
+    arm = int(index.argmax())
+    if stats.active[arm] and index[arm] != math.inf:  # the usual case: all arms have a result
+        return arm
+    pending = stats.pending.sum(axis=0)
+    no_result = np.isposinf(index)
+    untouched = stats.active & no_result & (pending == 0)
+    if untouched.any():
+        return int(untouched.argmax())
+    with_result = stats.active & ~no_result
+    if with_result.any():
+        return int(np.where(with_result, index, -np.inf).argmax())
+    return int(np.where(stats.active, pending, np.iinfo(np.int64).max).argmin())
+
+
+@dataclass(frozen=True, eq=False)
+class Bounds:
+    """What the results say of every arm at every fidelity; arrays of shape (M, K), in units of reward.
+
+    Args:
+        labels: the arms' names; K of them.
+        fidelities: the fidelities' names; M of them.
+        plays: T^(m)_k, the number of results.
+        means: X̄, NaN without a result.
+        widths: ψ_m⁻¹(ρ log t / T), infinite without a result.
+        lower: X̄ − width − ζ_m, −∞ without a result.
+        upper: X̄ + width + ζ_m, infinite without a result.
+
+    Printed, it is a table of the arms with the largest tightest bound.
+    """
+
+    labels: Sequence[str]
+    fidelities: Sequence[str]
+    plays: IntArray
+    means: FloatArray
+    widths: FloatArray
+    lower: FloatArray
+    upper: FloatArray
+
+    def __str__(self) -> str:
+        # Arms without any result come last: nothing is known of them.
+        tightest = np.where(self.plays.any(axis=0), self.upper.min(axis=0), -np.inf)
+        order = np.argsort(-tightest, kind="stable").tolist()
+        head = ("arm", "fidelity", "plays", "mean", "width", "lower", "upper")
+        rows = [head, *(self._row(m, k) for k in order[:SHOWN] for m in range(len(self.plays)))]
+        left = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:2])
+        right = (max(map(len, column)) for column in list(zip(*rows, strict=True))[2:])
+        form = "  ".join([*(f"{{:<{n}}}" for n in left), *(f"{{:>{n}}}" for n in right)])
+        more = [f"... and {len(order) - SHOWN} more arms"] if len(order) > SHOWN else []
+        return "\n".join([*(form.format(*row) for row in rows), *more])
+
+    def _row(self, m: int, k: int) -> tuple[str, ...]:
+        values = (self.means[m, k], self.widths[m, k], self.lower[m, k], self.upper[m, k])
+        numbers = (f"{value:.4f}" if math.isfinite(value) else "-" for value in values)
+        return self.labels[k], self.fidelities[m], str(self.plays[m, k]), *numbers
+
+
+def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Sequence[str]) -> Bounds:
+    """All that :class:`Bounds` holds, by results alone: pending plays narrow nothing here.
+
+    Where biases are not known, only the highest fidelity bounds anything.
+
+    >>> from mfbandit.core.concentration import Bounded
+    >>> fid = Fidelities(costs=[1, 10], concentration=Bounded())
+    >>> bounds_table(Stats.empty(2, 1), fid, 2.0, ["a"]).upper.tolist()
+    [[inf], [inf]]
+    """
+    told = stats.told
+    return Bounds(
+        labels,
+        fidelities.labels,
+        told.counts.copy(),
+        told.means,
+        widths(told.counts, told.time, fidelities, rho),
+        lower_bounds(told, fidelities, rho),
+        upper_bounds(told, fidelities, rho),
+    )

@@ -1,0 +1,142 @@
+"""How fast sample means approach their expectation: the paper's ψ and ν (eq. 2)."""
+
+import math
+from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.validation import number, positive
+
+
+@runtime_checkable
+class Concentration(Protocol):
+    r"""What is known about the noise of one fidelity.
+
+    The mean X̄ of ``s`` rewards with expectation μ satisfies, for every ε > 0 and on either side (eq. 2),
+
+        P(X̄ − μ > ε) < ν · exp(−s ψ(ε)).
+
+    ``psi`` is increasing with ``psi(0) == 0``, ``psi_inv`` is its inverse and ``nu`` is ν > 0. Any class
+    with these three can be given to :class:`~mfbandit.Fidelities`; they take and return one float.
+
+    Example: rewards with sub-exponential tails.
+
+    >>> class SubExponential:
+    ...     nu = 1.0
+    ...     def psi(self, x: float) -> float:
+    ...         return x * x / (2 + 2 * x)
+    ...     def psi_inv(self, y: float) -> float:
+    ...         return y + math.sqrt(y * y + 2 * y)
+    >>> tail = SubExponential()
+    >>> isinstance(tail, Concentration)
+    True
+    >>> round(tail.psi_inv(tail.psi(0.3)), 12)
+    0.3
+    """
+
+    @property
+    def nu(self) -> float:
+        """The factor ν in front of the exponential."""
+        ...
+
+    def psi(self, x: float, /) -> float:
+        """Rate ψ(x) at which a deviation of x becomes unlikely, per reward."""
+        ...
+
+    def psi_inv(self, y: float, /) -> float:
+        """Deviation whose rate is y."""
+        ...
+
+
+@dataclass(frozen=True)
+class SubGaussian:
+    r"""Rewards no wilder than a Gaussian's: ψ(x) = x² / (2σ²), ν = 1.
+
+    Args:
+        scale: σ > 0, in units of reward; for Gaussian rewards their standard deviation.
+
+    >>> noise = SubGaussian(0.2)
+    >>> round(noise.psi(0.4), 12)
+    2.0
+    >>> round(noise.psi_inv(2.0), 12)
+    0.4
+    """
+
+    scale: float
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "scale", positive("scale", self.scale))
+
+    @property
+    def nu(self) -> float:
+        """1: the bound holds without a factor."""
+        return 1.0
+
+    def psi(self, x: float, /) -> float:
+        """x² / (2σ²)."""
+        return x * x / (2 * self.scale * self.scale)
+
+    def psi_inv(self, y: float, /) -> float:
+        """σ · sqrt(2y)."""
+        return self.scale * math.sqrt(2 * y)
+
+
+@dataclass(frozen=True)
+class Bounded:
+    r"""Rewards that lie in [low, high]: ψ(x) = 2x² / (high − low)², ν = 1 (Hoeffding).
+
+    They are sub-Gaussian with ``scale`` σ = (high − low) / 2, whatever their distribution.
+
+    Args:
+        low: smallest possible reward.
+        high: largest possible reward.
+
+    >>> clicks = Bounded()
+    >>> clicks.scale, clicks.psi(0.5)
+    (0.5, 0.5)
+    >>> clicks.psi_inv(0.5)
+    0.5
+    """
+
+    low: float = 0.0
+    high: float = 1.0
+
+    def __post_init__(self) -> None:
+        low, high = number("low", self.low), number("high", self.high)
+        if not low < high:
+            raise ValueError(f"bounds must be in order, low < high, got low={self.low}, high={self.high}")
+        object.__setattr__(self, "low", low)
+        object.__setattr__(self, "high", high)
+
+    @property
+    def scale(self) -> float:
+        """Half the range: the σ of the sub-Gaussian tail."""
+        return (self.high - self.low) / 2
+
+    @property
+    def nu(self) -> float:
+        """1: the bound holds without a factor."""
+        return 1.0
+
+    def psi(self, x: float, /) -> float:
+        """2x² / (high − low)²."""
+        return x * x / (2 * self.scale * self.scale)
+
+    def psi_inv(self, y: float, /) -> float:
+        """σ · sqrt(2y) with σ half the range."""
+        return self.scale * math.sqrt(2 * y)
+
+
+def rates(tail: Concentration, deviations: FloatArray) -> FloatArray:
+    """ψ of many deviations at once; the same shape, per reward.
+
+    >>> rates(SubGaussian(0.5), np.array([[0.0, 1.0]])).tolist()
+    [[0.0, 2.0]]
+    """
+    if type(tail) in (SubGaussian, Bounded):  # not isinstance: a subclass may have a psi of its own
+        scale = tail.scale  # type: ignore[attr-defined]
+        result: FloatArray = deviations * deviations / (2 * scale * scale)
+        return result
+    return np.array([tail.psi(x) for x in deviations.ravel().tolist()]).reshape(deviations.shape)

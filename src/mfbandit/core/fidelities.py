@@ -1,0 +1,284 @@
+"""What everybody knows beforehand: costs, bias bounds and noise of each fidelity."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray
+from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
+
+HARDLY_CHEAPER = 0.5
+HARDLY_WORSE = 0.8
+
+
+@dataclass(frozen=True)
+class Fidelities:
+    r"""The M ways to look at an arm, from cheap and biased to expensive and true.
+
+    Playing any arm at fidelity m costs λ_m and gives a reward whose mean μ^(m)_k lies within ζ_m of the
+    mean at the highest fidelity: |μ^(M)_k − μ^(m)_k| ≤ ζ_m.
+
+    Args:
+        costs: λ_1 < … < λ_M, all positive, in units of capital; shape (M,).
+        biases: ζ_1 > … > ζ_M = 0, in units of reward; shape (M,). None where nothing is known of them.
+        concentration: the noise, one for all fidelities or one each. None where nothing is known of it.
+        names: what people call the fidelities; their numbers from 0 by default.
+
+    >>> ads = Fidelities(costs=[1, 10, 60], biases=[0.2, 0.1, 0], concentration=Bounded(),
+    ...                  names=["a minute", "ten minutes", "an hour"])
+    >>> len(ads)
+    3
+    >>> [round(gamma, 4) for gamma in ads.gammas]
+    [0.0632, 0.0408]
+    >>> ads.advice()
+    ()
+    """
+
+    costs: Sequence[float]
+    biases: Sequence[float] | None = None
+    concentration: Concentration | Sequence[Concentration] | None = None
+    names: Sequence[str] | None = None
+
+    def __post_init__(self) -> None:
+        costs = _costs(self.costs)
+        n = len(costs)
+        _set(self, "costs", costs)
+        # One fidelity is the truth itself, so its bias is known.
+        given = (0.0,) if self.biases is None and n == 1 else self.biases
+        _set(self, "biases", None if given is None else _biases(given, n))
+        _set(self, "concentration", _concentrations(self.concentration, n))
+        _set(self, "names", _names(self.names, n))
+
+    def __len__(self) -> int:
+        return len(self.costs)
+
+    @cached_property
+    def known_biases(self) -> tuple[float, ...]:
+        """ζ_1, …, ζ_M, or an error where they are not known.
+
+        >>> Fidelities(costs=[1, 10], biases=[0.2, 0]).known_biases
+        (0.2, 0.0)
+        """
+        if self.biases is None:
+            raise ValueError(
+                "biases are needed here: for each fidelity, how far an arm's mean may lie from its mean at "
+                "the highest fidelity; got None (the policy MFBayes needs none)"
+            )
+        return tuple(self.biases)
+
+    @cached_property
+    def tails(self) -> tuple[Concentration, ...]:
+        """The concentration of each fidelity, shape (M,), or an error where it is not known.
+
+        >>> Fidelities(costs=[1, 10], concentration=SubGaussian(0.2)).tails
+        (SubGaussian(scale=0.2), SubGaussian(scale=0.2))
+        """
+        tails = _concentrations(self.concentration, len(self))
+        if tails is None:
+            raise ValueError(
+                "a concentration is needed here, such as SubGaussian(scale) or Bounded(low, high); got None "
+                "(the policy MFBayes needs none)"
+            )
+        return tails
+
+    @property
+    def labels(self) -> tuple[str, ...]:
+        """What people call the fidelities, shape (M,).
+
+        >>> Fidelities(costs=[1, 10]).labels
+        ('0', '1')
+        """
+        return _names(self.names, len(self))
+
+    @cached_property
+    def scales(self) -> FloatArray | None:
+        """σ of each fidelity, shape (M, 1), where all are sub-Gaussian or bounded; else None.
+
+        With these, ψ⁻¹(y) is σ·sqrt(2y), and whole arrays of widths take one expression.
+
+        >>> Fidelities(costs=[1, 10], concentration=Bounded(0, 1)).scales.tolist()
+        [[0.5], [0.5]]
+        """
+        # Not isinstance: a subclass may have a psi of its own.
+        scales = [tail.scale for tail in self.tails if type(tail) in (SubGaussian, Bounded)]  # type: ignore[attr-defined]
+        return np.array(scales)[:, None] if len(scales) == len(self) else None
+
+    @cached_property
+    def gammas(self) -> tuple[float, ...]:
+        r"""γ_m = ψ_m⁻¹((λ_m / λ_{m+1}) ψ_m(ζ_m)) for m < M, in units of reward (eq. 4); shape (M − 1,).
+
+        Once the width at fidelity m is below γ_m, that fidelity has told all it can.
+
+        >>> fid = Fidelities(costs=[1, 4], biases=[0.2, 0], concentration=SubGaussian(1.0))
+        >>> [round(gamma, 12) for gamma in fid.gammas]  # 0.2 * sqrt(1 / 4)
+        [0.1]
+        """
+        below = zip(self._cost_ratios, self.tails[:-1], self.known_biases[:-1], strict=True)
+        return tuple(tail.psi_inv(ratio * tail.psi(bias)) for ratio, tail, bias in below)
+
+    @cached_property
+    def bias_column(self) -> FloatArray:
+        """ζ as an array of shape (M, 1), to be added to (M, K) arrays; infinite where it is not known.
+
+        >>> Fidelities(costs=[1, 10], biases=[0.2, 0]).bias_column.tolist()
+        [[0.2], [0.0]]
+        >>> Fidelities(costs=[1, 10]).bias_column.tolist()
+        [[inf], [0.0]]
+        """
+        unknown = (math.inf,) * (len(self) - 1) + (0.0,)
+        return np.array(unknown if self.biases is None else self.biases)[:, None]
+
+    @cached_property
+    def top(self) -> "Fidelities":
+        """The highest fidelity alone: what a learner without approximations knows.
+
+        >>> Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=Bounded()).top.costs
+        (10.0,)
+        """
+        return self.only([len(self) - 1])
+
+    def only(self, kept: Sequence[int]) -> "Fidelities":
+        """Some of the fidelities, the highest among them.
+
+        Args:
+            kept: their numbers, increasing.
+
+        >>> Fidelities(costs=[1, 5, 10], biases=[0.2, 0.1, 0]).only([0, 2]).costs
+        (1.0, 10.0)
+        """
+        if not kept or kept[-1] != len(self) - 1:
+            raise ValueError(f"kept must end in the highest fidelity, {len(self) - 1}, got {list(kept)}")
+        biases = None if self.biases is None else [self.biases[m] for m in kept]
+        tails = None if self.concentration is None else [self.tails[m] for m in kept]
+        return Fidelities([self.costs[m] for m in kept], biases, tails, [self.labels[m] for m in kept])
+
+    def advice(self) -> tuple[str, ...]:
+        """Sentences about fidelities that can hardly help; empty when all is well.
+
+        They name a fidelity that is hardly cheaper or hardly worse than the next one, a bias at least as
+        wide as the rewards' own range, and biases that decay too slowly for Assumption 1.
+
+        >>> slow = Fidelities([1, 9, 10], [0.3, 0.2, 0], SubGaussian(1.0))
+        >>> print(slow.advice()[0])
+        Fidelity 1 costs 0.9 of fidelity 2: hardly cheaper. Consider leaving it out.
+        """
+        return (*self._hardly_cheaper(), *self._hardly_worse(), *self._too_wide(), *self._decay())
+
+    @cached_property
+    def decay_sides(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
+        r"""Σ_{i≤m} 1/ψ(ζ_i) and 1/ψ(ζ_{m+1}) for each m < M: Assumption 1 wants the first to be at most the second.
+
+        >>> Fidelities(costs=[1, 4], biases=[0.5, 0], concentration=SubGaussian(0.5)).decay_sides
+        ((2.0,), (inf,))
+        """
+        rates = [tail.psi(bias) for bias, tail in zip(self.known_biases, self.tails, strict=True)]
+        each = [1 / rate if rate > 0 else math.inf for rate in rates]
+        return tuple(accumulate(each[:-1])), tuple(each[1:])
+
+    @property
+    def _cost_ratios(self) -> list[float]:
+        return [low / high for low, high in pairwise(self.costs)]
+
+    def _hardly_cheaper(self) -> list[str]:
+        return [
+            f"Fidelity {m} costs {ratio:.3g} of fidelity {m + 1}: hardly cheaper. Consider leaving it out."
+            for m, ratio in enumerate(self._cost_ratios)
+            if ratio > HARDLY_CHEAPER
+        ]
+
+    def _hardly_worse(self) -> list[str]:
+        biases = self.biases or ()
+        ratios = [high / low for low, high in pairwise(biases)]
+        return [
+            f"Fidelity {m + 1} has {ratio:.3g} of the bias of fidelity {m}: hardly better, for "
+            f"{self.costs[m + 1] / self.costs[m]:.3g} times the cost. Consider leaving it out."
+            for m, ratio in enumerate(ratios)
+            if ratio > HARDLY_WORSE
+        ]
+
+    def _too_wide(self) -> list[str]:
+        if self.biases is None or self.concentration is None:
+            return []
+        return [
+            f"The bias of fidelity {m}, {bias:.3g}, is as wide as the rewards' own range, "
+            f"{tail.high - tail.low:.3g}: that fidelity tells nothing."
+            for m, (bias, tail) in enumerate(zip(self.biases, self.tails, strict=True))
+            if isinstance(tail, Bounded) and bias >= tail.high - tail.low
+        ]
+
+    def _decay(self) -> list[str]:
+        if self.biases is None or self.concentration is None:
+            return []
+        return [
+            f"The biases decay too slowly at fidelity {m} (Assumption 1): the sum of 1/psi(bias) over "
+            f"fidelities 0 to {m - 1} is {left:.4g}, more than 1/psi(bias) = {right:.4g} of "
+            f"fidelity {m}. MF-UCB still works, but may gain less over UCB."
+            for m, (left, right) in enumerate(zip(*self.decay_sides, strict=True), start=1)
+            if left > right
+        ]
+
+
+def _set(record: object, field: str, value: object) -> None:
+    object.__setattr__(record, field, value)
+
+
+def _costs(given: Sequence[float]) -> tuple[float, ...]:
+    costs = _floats("costs", given)
+    if not costs:
+        raise ValueError("costs must name at least one fidelity, got []")
+    if not all(math.isfinite(cost) and cost > 0 for cost in costs):
+        raise ValueError(f"costs must be positive and finite, got {list(costs)}")
+    if not _strictly_increasing(costs):
+        raise ValueError(f"costs must be strictly increasing, got {list(costs)}")
+    return costs
+
+
+def _biases(given: Sequence[float], n: int) -> tuple[float, ...]:
+    biases = _floats("biases", given)
+    if len(biases) != n:
+        raise ValueError(f"biases must have one value for each of the {n} costs, got {len(biases)}: {list(biases)}")
+    if not all(math.isfinite(bias) for bias in biases):
+        raise ValueError(f"biases must be finite, got {list(biases)}")
+    if biases[-1] != 0:
+        raise ValueError(f"biases must end in 0, the highest fidelity being the truth, got {list(biases)}")
+    if not _strictly_increasing(biases[::-1]):
+        raise ValueError(f"biases must be strictly decreasing, got {list(biases)}")
+    return biases
+
+
+def _concentrations(given: Concentration | Sequence[Concentration] | None, n: int) -> tuple[Concentration, ...] | None:
+    if given is None:
+        return None
+    if isinstance(given, Concentration) and not isinstance(given, type):
+        return (given,) * n
+    each = tuple(given) if isinstance(given, Sequence) else (given,)
+    for tail in each:
+        if isinstance(tail, type) or not isinstance(tail, Concentration):
+            raise ValueError(f"concentration must be an object with nu, psi and psi_inv, got {tail!r}")
+    if len(each) != n:
+        raise ValueError(f"concentration must be one for all or one for each of the {n} costs, got {len(each)}")
+    return each
+
+
+def _names(given: Sequence[str] | None, n: int) -> tuple[str, ...]:
+    names = tuple(str(name) for name in (range(n) if given is None else given))
+    if len(names) != n:
+        raise ValueError(f"names must have one value for each of the {n} costs, got {len(names)}: {list(names)}")
+    return names
+
+
+def _floats(what: str, given: Sequence[float]) -> tuple[float, ...]:
+    try:
+        if isinstance(given, str):
+            raise TypeError
+        return tuple(float(value) for value in given)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be a sequence of numbers, got {given!r}") from None
+
+
+def _strictly_increasing(values: Sequence[float]) -> bool:
+    return all(low < high for low, high in pairwise(values))

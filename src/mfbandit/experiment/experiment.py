@@ -1,0 +1,837 @@
+"""Ask which play to make, tell what came of it: an experiment in memory."""
+
+import json
+import secrets
+from collections import Counter
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
+from dataclasses import dataclass, replace
+from typing import Any, overload
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.validation import cost as checked_cost
+from mfbandit._internal.validation import number, positive, whole
+from mfbandit.core import (
+    Audit,
+    Bounded,
+    Bounds,
+    Fidelities,
+    Play,
+    Stats,
+    audit,
+    bounds_table,
+    limit,
+    needed_bias,
+    scales,
+)
+from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, UnknownPlay
+from mfbandit.experiment import events
+from mfbandit.experiment.events import (
+    ArmAdded,
+    ArmRestored,
+    ArmRetired,
+    ArmSetAside,
+    Asked,
+    BiasesSet,
+    BiasRefuted,
+    CapitalSet,
+    Event,
+    Expired,
+    Failed,
+    Noted,
+    Paused,
+    PolicySet,
+    Resumed,
+    Told,
+)
+from mfbandit.experiment.serialization import (
+    fidelities_from_record,
+    fidelities_record,
+    policy_from_record,
+    policy_record,
+)
+from mfbandit.experiment.state import Ledger
+from mfbandit.policies import Policy, Remembers
+
+FAILURES_IN_A_ROW = 3
+FORMAT = 1
+MOST_DIGITS = 15  # of the number of a play
+
+
+@dataclass(frozen=True, eq=False)
+class History:
+    """The results of an experiment in the order in which they were told; arrays of shape (N,)."""
+
+    arms: IntArray
+    fidelities: IntArray
+    rewards: FloatArray
+    costs: FloatArray
+
+
+class Experiment:
+    r"""An experiment in memory: it asks for plays by a policy, and learns from what it is told.
+
+    With one play at a time this is the paper's algorithm, play for play. Plays can also be asked for ahead of
+    results, for many workers, and told in any order.
+
+    Args:
+        policy: the rule that picks plays.
+        arms: the options: their names, or how many there are.
+        fidelities: costs, biases and noise of each fidelity.
+        capital: what all plays together may cost; None is unlimited.
+
+    >>> from mfbandit import MFUCB, SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
+    >>> exp = Experiment(MFUCB(), arms=["ad-a", "ad-b"], fidelities=fid, capital=100)
+    >>> truth = {"ad-a": 0.2, "ad-b": 0.8}
+    >>> for play in exp.plays():
+    ...     exp.tell(play, reward=truth[play.label])
+    >>> exp.best(), exp.spent
+    (1, 100.0)
+    """
+
+    def __init__(
+        self,
+        policy: Policy,
+        *,
+        arms: int | Sequence[str],
+        fidelities: Fidelities,
+        capital: float | None = None,
+    ) -> None:
+        check_is_policy(policy)
+        if not isinstance(fidelities, Fidelities):
+            raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
+        labels = _labels(arms)
+        self._use(policy)
+        self._assume(fidelities)
+        self._ledger = Ledger(fidelities, labels)
+        # Asking once on trial shows at once that a policy lacks something, such as biases.
+        start = self._ledger.stats
+        checked_choice(policy, start, fidelities)
+        self._capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
+        self._id = secrets.token_hex(6)
+        self._first = {
+            "policy": policy_record(policy),
+            "fidelities": fidelities_record(fidelities),
+            "arms": labels,
+            "capital": self._capital,
+        }
+        self._log: list[Event] = []
+
+    def __repr__(self) -> str:
+        results = len(self._ledger.plays) - len(self._ledger.pending)
+        return (
+            f"<Experiment {type(self._policy).__name__}, {len(self._ledger.labels)} arms, "
+            f"{len(self._fidelities)} fidelities, {results} plays settled, {len(self._ledger.pending)} pending, "
+            f"spent {self.spent:g} of {self._capital}>"
+        )
+
+    # What it is made of
+
+    @property
+    def policy(self) -> Policy:
+        """The rule that picks plays."""
+        return self._policy
+
+    @property
+    def fidelities(self) -> Fidelities:
+        """Costs, biases and noise of each fidelity."""
+        return self._fidelities
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of all arms, retired ones included; an arm's index is its place here."""
+        return tuple(self._ledger.labels)
+
+    @property
+    def capital(self) -> float | None:
+        """Λ, what all plays together may cost; None is unlimited."""
+        return self._capital
+
+    @property
+    def id(self) -> str:
+        """What the ids of its plays begin with; no other experiment has it."""
+        return self._id
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the experiment began with, ready for JSON; whatever changed later is in the log."""
+        return {"id": self._id, **self._first}
+
+    @property
+    def log(self) -> tuple[Event, ...]:
+        """Everything that happened, in order."""
+        return tuple(self._log)
+
+    # What is known now
+
+    @property
+    def stats(self) -> Stats:
+        """What was learned so far: a copy that later results do not change."""
+        return self._ledger.stats.copy()
+
+    @property
+    def spent(self) -> float:
+        """The cost of all told plays, and of failed ones that cost something."""
+        return self._ledger.spent
+
+    @property
+    def reserved(self) -> float:
+        """The cost of the plays under way."""
+        return self._ledger.reserved
+
+    @property
+    def pending(self) -> tuple[Play, ...]:
+        """The plays asked for and neither told nor failed, in the order of asking."""
+        return tuple(self._play(number) for number in self._ledger.pending)
+
+    @property
+    def retired(self) -> tuple[int, ...]:
+        """The arms that were retired."""
+        return tuple(sorted(self._ledger.retired))
+
+    @property
+    def set_aside(self) -> tuple[int, ...]:
+        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        return tuple(sorted(self._ledger.aside))
+
+    @property
+    def paused(self) -> bool:
+        """Whether plays are not handed out for now."""
+        return self._ledger.paused
+
+    @property
+    def state(self) -> str:
+        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms".
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=1)
+        >>> exp.state, exp.ask().arm, exp.state
+        ('running', 0, 'exhausted')
+        """
+        if self._ledger.paused:
+            return "paused"
+        try:
+            self._fitting()
+        except CapitalExhausted:
+            return "exhausted"
+        except NoActiveArms:
+            return "no active arms"
+        return "running"
+
+    @property
+    def history(self) -> History:
+        """The results told so far, for :func:`~mfbandit.regret` and for analysis.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> exp.history.rewards.tolist()
+        [0.5]
+        """
+        return History(*self._ledger.plays.results())
+
+    def best(self) -> int:
+        """The arm that the policy would recommend now.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.best()
+        Traceback (most recent call last):
+        mfbandit.errors.NoResults: best() needs at least one result of an active arm, and there is none yet
+        """
+        stats = self._ledger.stats
+        if not (stats.counts.any(axis=0) & stats.active).any():
+            raise NoResults("best() needs at least one result of an active arm, and there is none yet")
+        return int(self._policy.recommend(stats, self._fidelities))
+
+    def bounds(self, rho: float | None = None) -> Bounds:
+        """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
+
+        Args:
+            rho: exploration parameter ρ of the widths; the policy's own by default, else 2.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> print(exp.bounds())
+        arm  fidelity  plays    mean   width    lower   upper
+        a    0             1  0.5000  0.8326  -0.3326  1.3326
+        b    0             0       -       -        -       -
+        """
+        used = positive("rho", getattr(self._policy, "rho", 2.0) if rho is None else rho)
+        return bounds_table(self._ledger.stats, self._fidelities, used, self.arms)
+
+    def audit(self) -> Audit:
+        """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.audit`.
+
+        It may be looked at after every result: in 99 of 100 experiments no bias that holds is ever refuted. The first
+        time that an arm refutes one is an event in the log. Nothing changes by itself; :meth:`set_biases` does it.
+
+        >>> from mfbandit import MFUCB, Bounded
+        >>> exp = Experiment(MFUCB(), arms=2, fidelities=Fidelities([1, 10], [0.1, 0], Bounded()))
+        >>> exp.audit().alarm
+        False
+        """
+        return audit(self._ledger.stats, self._fidelities, self.arms)
+
+    # The verbs
+
+    @overload
+    def ask(self) -> Play: ...
+    @overload
+    def ask(self, n: int) -> list[Play]: ...
+
+    def ask(self, n: int | None = None) -> Play | list[Play]:
+        """The next play to make, or the next ``n``.
+
+        ``ask(n)`` equals n asks in a row and returns those that fit into the capital. Whatever was asked for is
+        in ``pending`` until it is told or failed.
+
+        Raises:
+            CapitalExhausted: the next play does not fit. One that is pending may still fail or turn out
+                cheaper, and so make room.
+            NoActiveArms: every arm is retired or set aside.
+            ExperimentPaused: the experiment hands out no plays for now.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=3, fidelities=Fidelities([1], concentration=Bounded()), capital=2)
+        >>> [play.arm for play in exp.ask(8)]
+        [0, 1]
+        """
+        if n is None:
+            return self._ask_one()
+        if whole("n", n) < 1:
+            raise ValueError(f"n must be at least 1, got {n}")
+        plays = [self._ask_one()]
+        with suppress(CapitalExhausted):
+            while len(plays) < n:
+                plays.append(self._ask_one())
+        return plays
+
+    def plays(self) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital.
+
+        Raises:
+            NoActiveArms: every arm is retired or set aside.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+        >>> for play in exp.plays():
+        ...     exp.tell(play, reward=float(play.arm))
+        >>> exp.spent
+        5.0
+        """
+        return asked_until_exhausted(self.ask)
+
+    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+        """Take in the result of a play, in any order.
+
+        The same result told again changes nothing.
+
+        Args:
+            play: the play, or its id.
+            reward: what was observed: finite, at most 1e150 in size, and within the range if noise is ``Bounded``.
+            cost: what the play really cost, where that is not the cost of its fidelity.
+
+        Raises:
+            UnknownPlay: the play was not asked from this experiment.
+            Conflict: the play has another result already, or has failed; the first outcome is kept.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=1, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> play = exp.ask()
+        >>> exp.tell(play, 0.5, cost=0.75)
+        >>> exp.spent
+        0.75
+        """
+        event = self._result(play, reward, cost)
+        if self._is_new(event):
+            self._add(event)
+            self._watch(event.play)
+
+    def tell_many(self, results: Iterable[tuple[Play | str, float, float | None]]) -> None:
+        """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell_many([(play, 0.5, None) for play in exp.ask(2)])
+        >>> exp.spent
+        2.0
+        """
+        news: dict[int, Told] = {}
+        for result in results:
+            event = self._result(*result)
+            if news.setdefault(event.play, event) != event:
+                raise Conflict(f"play {self._id}-{event.play} must have one result, got {news[event.play]} and {event}")
+        for event in [event for event in news.values() if self._is_new(event)]:
+            self._add(event)
+            self._watch(event.play)
+
+    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+        """Give a play up: its capital is released, and it leaves no trace in the statistics.
+
+        Three failures of an arm in a row, with no result between, set the arm aside.
+
+        Args:
+            play: the play, or its id.
+            cost: what it cost all the same.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.fail(exp.ask())
+        >>> exp.spent, exp.ask().arm
+        (0.0, 0)
+        """
+        self.fail_many([play], cost)
+
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+        """Give many plays up at once: all of them, or none if one is refused; ``cost`` is what each cost all the same.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.fail_many(exp.ask(2), cost=0.5)
+        >>> exp.spent, exp.pending
+        (1.0, ())
+        """
+        paid = checked_cost(cost)
+        news = {at: Failed(at, paid) for at in map(self._number, plays)}
+        for event in [event for event in news.values() if self._is_new(event)]:
+            self._lose(event)
+
+    def add_results(self, results: Iterable[tuple[int | str, int, float, float | None]]) -> list[Play]:
+        """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
+
+        All of them, or none if one is refused. What they cost counts as spent; where that is not wanted, give a cost
+        of 0.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([("a", 0, 0.25, None), ("a", 0, 0.75, 0.0)])
+        >>> exp.spent, exp.stats.counts.tolist(), exp.ask().label
+        (1.0, [[2, 0]], 'b')
+        """
+        first = len(self._ledger.plays)
+        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        for asked, told in pairs:
+            self._add(asked)
+            self._add(told)
+            self._watch(told.play)
+        return [self._play(asked.play) for asked, _ in pairs]
+
+    def add_arm(self, label: str) -> int:
+        """A new arm, which will be tried before any other; returns its index.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.add_arm("b")
+        1
+        """
+        _check_label(label)
+        if label in self._ledger.index:
+            raise ValueError(f"arms must have different names, got {label!r} twice")
+        self._add(ArmAdded(label))
+        return len(self._ledger.labels) - 1
+
+    def retire_arm(self, arm: int | str) -> None:
+        """Stop asking for an arm, by its index or name. It keeps its index and takes late results.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.retire_arm("a")
+        >>> exp.ask().label
+        'b'
+        """
+        index = self._arm(arm)
+        if index in self._ledger.retired:
+            return
+        if len(self._ledger.retired) + 1 == len(self._ledger.labels):
+            raise ValueError(f"the last arm cannot be retired, got arm {index} ({self._ledger.labels[index]!r})")
+        self._add(ArmRetired(index))
+
+    def restore_arm(self, arm: int | str) -> None:
+        """Let an arm that was set aside after failures take part again, by its index or name.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> for _ in range(3):
+        ...     exp.fail(exp.ask())
+        >>> exp.set_aside
+        (0,)
+        >>> exp.restore_arm("a")
+        >>> exp.ask().label
+        'a'
+        """
+        index = self._arm(arm)
+        if index not in self._ledger.aside:
+            raise ValueError(f"only an arm that was set aside can be restored, got arm {index}, which was not")
+        self._add(ArmRestored(index))
+
+    def pause(self) -> None:
+        """Hand out no plays until :meth:`resume`; results of those under way are still taken.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.pause()
+        >>> exp.ask()
+        Traceback (most recent call last):
+        mfbandit.errors.ExperimentPaused: the experiment is paused, and hands out plays again once it is resumed
+        """
+        if not self._ledger.paused:
+            self._add(Paused())
+
+    def resume(self) -> None:
+        """Hand out plays again.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.pause()
+        >>> exp.resume()
+        >>> exp.paused
+        False
+        """
+        if self._ledger.paused:
+            self._add(Resumed())
+
+    def set_capital(self, capital: float | None) -> None:
+        """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
+
+        It cannot be less than what is spent and reserved already.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+        >>> exp.set_capital(10)
+        >>> exp.capital
+        10.0
+        """
+        amount = None if capital is None else positive("capital", number("capital", capital))
+        committed = self._ledger.committed
+        if amount is not None and limit(amount) < committed:
+            raise ValueError(f"capital must cover the {committed:g} that is spent or reserved already, got {capital}")
+        if amount != self._capital:
+            self._add(CapitalSet(amount))
+
+    def set_policy(self, policy: Policy) -> None:
+        """Let another policy of the package pick plays from now on, with all that was learned.
+
+        >>> from mfbandit import MFUCB, UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.set_policy(MFUCB(rho=1))
+        >>> exp.policy
+        MFUCB(rho=1.0)
+        """
+        check_is_policy(policy)
+        record = policy_record(policy)
+        policy_from_record(record)  # the log has to be enough to go on from
+        if self._ledger.stats.active.any():
+            checked_choice(policy, replace(self._ledger.stats, memory=None), self._fidelities)
+        if record != policy_record(self._policy):
+            self._add(PolicySet(record))
+
+    def set_biases(self, biases: Sequence[float]) -> None:
+        """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
+
+        >>> from mfbandit import MFUCB, Bounded
+        >>> fid = Fidelities([1, 10], [0.1, 0], Bounded())
+        >>> exp = Experiment(MFUCB(), arms=2, fidelities=fid)
+        >>> exp.set_biases([0.3, 0])
+        >>> exp.fidelities.biases
+        (0.3, 0.0)
+        """
+        changed = replace(self._fidelities, biases=biases)
+        if self._ledger.stats.active.any():
+            checked_choice(self._policy, self._ledger.stats, changed)
+        if changed.biases != self._fidelities.biases:
+            self._add(BiasesSet(list(changed.known_biases)))
+
+    def note(self, text: str) -> None:
+        """Write something into the log, for people.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.note("the landing page changed today")
+        >>> exp.log
+        (Noted(text='the landing page changed today'),)
+        """
+        if not isinstance(text, str) or not text.strip():
+            raise ValueError(f"a note must be text that is not empty, got {text!r}")
+        self._add(Noted(text))
+
+    # Keeping it
+
+    def to_json(self) -> str:
+        """The whole experiment with its log, to go on later exactly where it stopped.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> play = exp.ask()
+        >>> again = Experiment.from_json(exp.to_json())
+        >>> again.tell(play, 1.0)
+        >>> again.ask().arm
+        1
+        """
+        log = [events.to_record(event) for event in self.log]
+        return json.dumps({"format": FORMAT, **self.definition, "log": log}, allow_nan=False)
+
+    @classmethod
+    def from_json(
+        cls, text: str, *, policy: Policy | None = None, fidelities: Fidelities | None = None
+    ) -> "Experiment":
+        """The experiment that :meth:`to_json` wrote.
+
+        Args:
+            text: the JSON.
+            policy: the policy, where it is one of your own and not the package's.
+            fidelities: the fidelities, where their concentration is one of your own.
+        """
+        record = _record(text)
+        given = fidelities or fidelities_from_record(record["fidelities"])
+        if list(given.costs) != record["fidelities"].get("costs"):
+            raise ValueError(f"fidelities must have the saved costs, got {list(given.costs)}")
+        experiment = cls(
+            policy or policy_from_record(record["policy"]),
+            arms=record["arms"],
+            fidelities=given,
+            capital=record["capital"],
+        )
+        experiment._id = record["id"]
+        for event in map(events.from_record, record["log"]):
+            experiment._ledger.check(event)
+            experiment._add(event)
+        return experiment
+
+    # How the verbs work
+
+    def _use(self, policy: Policy) -> None:
+        self._policy = policy
+        # Found out once: asking whether an object has a protocol takes as long as a play.
+        self._remember = policy.remember if isinstance(policy, Remembers) else None
+
+    def _assume(self, fidelities: Fidelities) -> None:
+        self._fidelities = fidelities
+        self._biases = fidelities.biases[:-1] if fidelities.biases is not None else ()
+        self._scales = scales(fidelities) if self._biases else None
+        tails = [None] * len(fidelities) if fidelities.concentration is None else list(fidelities.tails)
+        self._ranges = [(tail.low, tail.high) if isinstance(tail, Bounded) else None for tail in tails]
+
+    def _watch(self, play: int) -> None:
+        """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
+        if self._scales is None:
+            return
+        arm, fidelity = self._ledger.plays[play]
+        top = len(self._biases)
+        for low in range(top) if fidelity == top else (fidelity,):
+            # Nearly always the means are nearer than the bias: nothing more to be worked out after each result.
+            if self._ledger.difference(low, arm) > self._biases[low] and (low, arm) not in self._ledger.refuted:
+                needed = needed_bias(self._ledger.stats, low, arm, self._scales)
+                if needed > self._biases[low]:
+                    self._add(BiasRefuted(low, arm, needed))
+
+    def _ask_one(self) -> Play:
+        if self._ledger.paused:
+            raise ExperimentPaused("the experiment is paused, and hands out plays again once it is resumed")
+        arm, fidelity = self._fitting()
+        number = len(self._ledger.plays)
+        self._add(Asked(number, arm, fidelity))
+        return self._play(number)
+
+    def _fitting(self) -> tuple[int, int]:
+        """The next play, if it fits into the capital."""
+        arm, fidelity = self._choose()
+        cost = self._fidelities.costs[fidelity]
+        committed = self._ledger.committed
+        if self._capital is not None and committed + cost > limit(self._capital):
+            raise CapitalExhausted(
+                f"the next play costs {cost:g} (fidelity {fidelity}), and of the capital {self._capital:g} "
+                f"only {self._capital - committed:g} is left"
+            )
+        return arm, fidelity
+
+    def _choose(self) -> tuple[int, int]:
+        stats = self._ledger.stats
+        if len(self._ledger.retired | self._ledger.aside) == len(self._ledger.labels):
+            raise NoActiveArms(
+                f"no arm can be asked for: {len(self._ledger.retired)} retired, {len(self._ledger.aside)} set aside "
+                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
+            )
+        return checked_choice(self._policy, stats, self._fidelities)
+
+    def _play(self, number: int) -> Play:
+        arm, fidelity = self._ledger.plays[number]
+        return Play(f"{self._id}-{number}", arm, fidelity, self._fidelities.costs[fidelity], self._ledger.labels[arm])
+
+    def _number(self, play: Play | str) -> int:
+        experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
+        if experiment == self._id and digits.isdecimal() and len(digits) <= MOST_DIGITS:
+            at = int(digits)
+            if at < len(self._ledger.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+                return at
+        raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
+
+    def _asked_for(self, play: Play, at: int) -> bool:
+        # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
+        return (play.arm, play.fidelity) == self._ledger.plays[at]
+
+    def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
+        at = self._number(play)
+        fidelity = self._ledger.plays.fidelities[at]
+        paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        return Told(at, self._reward(reward, fidelity), paid)
+
+    def _reward(self, reward: float, fidelity: int) -> float:
+        value, bounds = number("reward", reward), self._ranges[fidelity]
+        if bounds is not None and not bounds[0] <= value <= bounds[1]:
+            # One percentage in a place of shares would stay in the log for good.
+            raise ValueError(f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}")
+        return value
+
+    def _past(
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+    ) -> tuple[Asked, Told]:
+        index = self._arm(arm)
+        if not self._ledger.stats.active[index]:
+            raise ValueError(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
+        if not 0 <= whole("fidelity", fidelity) < len(self._fidelities):
+            raise ValueError(f"fidelity must lie in 0 to {len(self._fidelities) - 1}, got {fidelity}")
+        paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        return Asked(at, index, int(fidelity)), Told(at, self._reward(reward, fidelity), paid)
+
+    def _is_new(self, event: Told | Failed) -> bool:
+        if self._ledger.takes_outcome(event.play):
+            return True
+        known = self._ledger.plays.outcome(event.play)
+        if known != event:
+            raise Conflict(f"play {self._id}-{event.play} already has the outcome {known}, got {event}")
+        return False
+
+    def _lose(self, event: Failed | Expired) -> None:
+        self._add(event)
+        arm = self._ledger.plays.arms[event.play]
+        if self._ledger.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._ledger.aside:
+            self._add(ArmSetAside(arm))
+
+    def _arm(self, arm: int | str) -> int:
+        labels = self._ledger.labels
+        if isinstance(arm, str):
+            if arm not in self._ledger.index:
+                raise ValueError(f"arm must be the name of an arm, got {arm!r}")
+            return self._ledger.index[arm]
+        if not 0 <= whole("arm", arm) < len(labels):
+            raise ValueError(f"arm must lie in 0 to {len(labels) - 1}, got {arm}")
+        return int(arm)
+
+    def _add(self, event: Event) -> None:
+        self._ledger.apply(event)
+        self._log.append(event)  # before anything that takes its time and could be interrupted
+        self._react(event)
+
+    def _react(self, event: Event) -> None:
+        """What an event changes beyond plays and arms."""
+        if isinstance(event, Told):
+            if self._remember is not None:
+                self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
+        elif isinstance(event, CapitalSet):
+            self._capital = event.capital
+        elif isinstance(event, BiasesSet):
+            self._assume(replace(self._fidelities, biases=event.biases))
+        elif isinstance(event, PolicySet):
+            self._use(policy_from_record(event.policy))
+            self._ledger.memory = None
+
+
+def asked_until_exhausted(ask: Callable[[], Play]) -> Iterator[Play]:
+    """What ``ask`` gives, again and again until the capital is exhausted.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+    >>> len(list(asked_until_exhausted(exp.ask)))
+    5
+    """
+    while True:
+        try:
+            play = ask()
+        except CapitalExhausted:
+            return
+        yield play
+
+
+def _labels(arms: int | Sequence[str]) -> list[str]:
+    if isinstance(arms, str) or not isinstance(arms, Iterable):
+        labels = [str(k) for k in range(whole("arms", arms))]
+    else:
+        labels = list(arms)
+    if not labels:
+        raise ValueError(f"arms must be at least one, got {arms!r}")
+    for label in labels:
+        _check_label(label)
+    if len(set(labels)) != len(labels):
+        (twice, _), *_ = Counter(labels).most_common(1)
+        raise ValueError(f"arms must have different names, got {twice!r} twice")
+    return labels
+
+
+def _check_label(label: object) -> None:
+    if not isinstance(label, str) or not label:
+        raise ValueError(f"arms must be named by text that is not empty, got {label!r}")
+
+
+def check_is_policy(policy: object) -> None:
+    """Refuse what is no policy, such as a policy's class.
+
+    >>> from mfbandit import UCB
+    >>> check_is_policy(UCB)
+    Traceback (most recent call last):
+    ValueError: policy must be an object with choose, index and recommend, got <class 'mfbandit.policies.ucb.UCB'>
+    """
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise ValueError(f"policy must be an object with choose, index and recommend, got {policy!r}")
+
+
+def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stats: Stats) -> float:
+    """A capital that pays for the first play that the policy would make, or an error.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> checked_capital(5, UCB(), Fidelities([10], concentration=Bounded()), Stats.empty(1, 3))
+    Traceback (most recent call last):
+    ValueError: capital must pay for the first play, which costs 10 with UCB, got 5
+    """
+    _, first = checked_choice(policy, stats, fidelities)
+    amount, cost = number("capital", capital), fidelities.costs[first]
+    if limit(amount) < cost:
+        raise ValueError(
+            f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
+        )
+    return amount
+
+
+def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
+    """What a policy chooses, or an error if there is no such arm or fidelity.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> checked_choice(UCB(), Stats.empty(1, 3), Fidelities([1], concentration=Bounded()))
+    (0, 0)
+    """
+    choice = policy.choose(stats, fidelities)
+    arm, fidelity = whole("a chosen arm", choice[0]), whole("a chosen fidelity", choice[1])
+    if not (0 <= arm < len(stats.active) and stats.active[arm] and 0 <= fidelity < len(fidelities)):
+        raise ValueError(
+            f"a policy must choose an active arm of the {len(stats.active)} and a fidelity of the {len(fidelities)}, "
+            f"and {type(policy).__name__} chose arm {arm} at fidelity {fidelity}"
+        )
+    return arm, fidelity
+
+
+def _record(text: str) -> dict[str, Any]:
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise ValueError(f"an experiment's JSON cannot be read: {error}") from None
+    needed = {"format", "id", "policy", "fidelities", "arms", "capital", "log"}
+    if not isinstance(record, dict) or not needed <= record.keys():
+        raise ValueError(f"an experiment's JSON must have {sorted(needed)}")
+    if record["format"] != FORMAT:
+        raise ValueError(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
+    for name, kind in (("id", str), ("policy", dict), ("fidelities", dict), ("arms", list), ("log", list)):
+        if not isinstance(record[name], kind):
+            raise ValueError(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
+    return record

@@ -1,0 +1,99 @@
+"""Policies and fidelities as dictionaries for JSON, and back."""
+
+from dataclasses import MISSING, asdict, is_dataclass
+from dataclasses import fields as dataclass_fields
+from typing import Any, TypeVar
+
+from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
+from mfbandit.policies import POLICIES, Policy
+
+Thing = TypeVar("Thing")
+CONCENTRATIONS: tuple[type[Concentration], ...] = (SubGaussian, Bounded)
+
+
+def policy_record(policy: Policy) -> dict[str, Any]:
+    """{name, its fields}.
+
+    >>> from mfbandit.policies import MFUCB
+    >>> policy_record(MFUCB(rho=2.0))
+    {'name': 'MFUCB', 'rho': 2.0, 'kl': False}
+    """
+    return _record(policy, POLICIES)
+
+
+def policy_from_record(record: dict[str, Any]) -> Policy:
+    """The policy of the package that :func:`policy_record` described.
+
+    >>> policy_from_record({'name': 'UCB', 'rho': 1.0})
+    UCB(rho=1.0)
+    """
+    return _revive("policy", POLICIES, record)
+
+
+def fidelities_record(fidelities: Fidelities) -> dict[str, Any]:
+    """All fields, the concentration as {name, its fields} for each fidelity.
+
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.5))
+    >>> fidelities_record(fid)["concentration"][0]
+    {'name': 'SubGaussian', 'scale': 0.5}
+    """
+    tails = None if fidelities.concentration is None else [_record(tail, CONCENTRATIONS) for tail in fidelities.tails]
+    return {
+        "costs": fidelities.costs,
+        "biases": fidelities.biases,
+        "concentration": tails,
+        "names": fidelities.names,
+    }
+
+
+def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
+    """The fidelities that :func:`fidelities_record` described.
+
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.5))
+    >>> fidelities_from_record(fidelities_record(fid)) == fid
+    True
+    """
+    tails = record.get("concentration")
+    if "costs" not in record:
+        raise ValueError(f"fidelities must have costs, got {record}")
+    return Fidelities(
+        record["costs"],
+        record.get("biases"),
+        _concentration(tails),
+        record.get("names"),
+    )
+
+
+def _concentration(record: Any) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each
+    if record is None:
+        return None
+    if isinstance(record, dict):
+        return _revive("concentration", CONCENTRATIONS, record)
+    return [_revive("concentration", CONCENTRATIONS, tail) for tail in record]
+
+
+def _record(thing: object, known: tuple[type, ...]) -> dict[str, Any]:
+    kind = type(thing)
+    # A class of the user's own may have the name of one of ours: its module keeps them apart.
+    name = kind.__name__ if kind in known else f"{kind.__module__}.{kind.__qualname__}"
+    fields = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else {}
+    return {"name": name, **fields}
+
+
+def _revive(what: str, known: tuple[type[Thing], ...], record: dict[str, Any]) -> Thing:
+    kinds = {kind.__name__: kind for kind in known}
+    if not isinstance(record, dict) or record.get("name") not in kinds:
+        name = record.get("name") if isinstance(record, dict) else record
+        raise ValueError(f"{what} must be one of {sorted(kinds)}, got {name!r}; one of your own has to be passed in")
+    fields = {field: value for field, value in record.items() if field != "name"}
+    missing = [field for field in _needed(kinds[record["name"]]) if field not in fields]
+    if missing:
+        raise ValueError(f"{what} {record['name']} must have the fields {missing}, got {sorted(fields)}")
+    try:
+        return kinds[record["name"]](**fields)
+    except TypeError:
+        raise ValueError(f"{what} {record['name']} does not have the fields {sorted(fields)}") from None
+
+
+def _needed(kind: type) -> list[str]:
+    return [field.name for field in dataclass_fields(kind) if field.default is MISSING]

@@ -1,0 +1,186 @@
+"""A chain of Gaussian steps from fidelity to fidelity, fitted to all arms together: what a cheap look is worth."""
+
+import math
+from dataclasses import dataclass, replace
+from typing import TypeVar
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core import Stats
+
+NOISE_WEIGHT = 5.0  # results that the noise of the fidelity below counts for
+LEAST_SPREAD = 0.01  # of the noise: arms whose first results happen to be equal are not taken to be all the same
+FLOOR = 1e-9  # no deviation is below this share of the size of rewards
+
+
+@dataclass(frozen=True, eq=False)
+class Model:
+    r"""What was fitted: μ^(1)_k ~ N(a, τ_0²), μ^(m+1)_k = μ^(m)_k + b_m + N(0, τ_m²), rewards N(μ^(m)_k, s_m²).
+
+    Args:
+        start: a, in units of reward.
+        spread: τ_0².
+        shifts: b_m between fidelities that are used; shape (R − 1,).
+        steps: τ_m²; shape (R − 1,).
+        predicted: the variance of a step as it is predicted, τ_m²(1 + 1/(n_m + 1)), n_m arms having been seen above m;
+            shape (R − 1,).
+        noise: s_m²; shape (R,).
+    """
+
+    start: float
+    spread: float
+    shifts: FloatArray
+    steps: FloatArray
+    predicted: FloatArray
+    noise: FloatArray
+
+    def __post_init__(self) -> None:
+        for array in (self.shifts, self.steps, self.predicted, self.noise):
+            array.flags.writeable = False
+
+
+Fitted = TypeVar("Fitted", bound=Model)
+
+
+class Posterior:
+    """Means and variances of every arm at the used fidelities, given all results: a Kalman filter and smoother.
+
+    Pending plays narrow variances and move no mean. Arrays have shape (R, K), ``values`` and ``deviations`` (K,).
+    """
+
+    def __init__(self, chain: Model, stats: Stats, rows: list[int]) -> None:
+        counts = stats.counts[rows]
+        means = np.where(counts > 0, stats.sums[rows] / np.maximum(counts, 1), 0.0)
+        self.noise = chain.noise
+        self.means, self.filtered, variances, predicted = _filter(chain, counts, means)
+        if stats.pending.any():
+            _, _, variances, predicted = _filter(chain, stats.plays[rows], means)
+        self.gains, self.variances, self.links = _smooth(variances, predicted)
+        self.values = self.filtered[-1]
+        self.deviations: FloatArray = np.sqrt(variances[-1])
+
+    def smoothed(self) -> FloatArray:
+        """E μ^(m)_k given all results; shape (R, K)."""
+        smooth = self.filtered.copy()
+        for r in range(len(smooth) - 2, -1, -1):
+            smooth[r] = self.filtered[r] + self.gains[r] * (smooth[r + 1] - self.means[r + 1])
+        return smooth
+
+    def worth(self, row: int, arm: int, cost: float) -> float:
+        """Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m): by how much a look narrows μ^(M), for its cost."""
+        link = float(self.links[row, arm])
+        return link * (link / ((float(self.variances[row, arm]) + float(self.noise[row])) * cost))
+
+    def most_telling(self, arm: int, costs: list[float]) -> int:
+        """The row at which a look is worth most, the lowest among ties."""
+        best, chosen = -1.0, 0
+        for r, cost in enumerate(costs):
+            worth = self.worth(r, arm, cost)
+            if worth > best:
+                best, chosen = worth, r
+        return chosen
+
+
+def _filter(chain: Model, plays: IntArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Predicted and filtered means, filtered and predicted variances; each of shape (R, K)."""
+    predicted, filtered = np.empty(plays.shape), np.empty(plays.shape)
+    variances, before = np.empty(plays.shape), np.empty(plays.shape)
+    mean, variance = np.full(plays.shape[1], chain.start), np.full(plays.shape[1], chain.spread)
+    for r in range(len(plays)):
+        predicted[r], before[r] = mean, variance
+        noise = chain.noise[r]
+        weight = variance * plays[r] + noise
+        mean = mean + variance * plays[r] / weight * (means[r] - mean)
+        variance = variance * (noise / weight)
+        filtered[r], variances[r] = mean, variance
+        if r < len(plays) - 1:
+            mean, variance = mean + chain.shifts[r], variance + chain.predicted[r]
+    return predicted, filtered, variances, before
+
+
+def _smooth(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+    """The smoother's gains, smoothed variances, and covariances with the highest fidelity; each of shape (R, K)."""
+    gains, smooth, links = np.zeros(variances.shape), variances.copy(), variances.copy()
+    for r in range(len(variances) - 2, -1, -1):
+        gains[r] = variances[r] / predicted[r + 1]
+        smooth[r] = variances[r] + gains[r] * gains[r] * (smooth[r + 1] - predicted[r + 1])
+        links[r] = links[r + 1] * gains[r]
+    return gains, smooth, links
+
+
+def em_step(chain: Fitted, told: Stats, rows: list[int], floor: float, *, r0: float, nu0: float) -> Fitted:
+    """One step of EM for everything but the noise.
+
+    Args:
+        chain: what was fitted before.
+        told: all results.
+        rows: the fidelities that are used; R of them.
+        floor: the smallest variance.
+        r0: prior guess of a step's deviation, as a share of the arms' spread.
+        nu0: how many arms that guess counts for.
+    """
+    belief = Posterior(chain, told, rows)
+    smooth, variances, gains = belief.smoothed(), belief.variances, belief.gains
+    seen = told.counts.any(axis=0)
+    arms = int(seen.sum())
+    start = total(smooth[0][seen]) / arms
+    away = smooth[0][seen] - start
+    spread = max(total(away * away + variances[0][seen]) / arms, LEAST_SPREAD * float(chain.noise[0]), floor)
+    shifts, steps, predicted = np.zeros(len(rows) - 1), np.zeros(len(rows) - 1), np.zeros(len(rows) - 1)
+    for r in range(len(rows) - 1):
+        above = (told.counts[rows[r + 1 :]] > 0).any(axis=0)
+        number_above = int(above.sum())
+        moved = smooth[r + 1][above] - smooth[r][above]
+        shifts[r] = total(moved) / (number_above + chain.steps[r] / chain.spread)
+        off = moved - shifts[r]
+        unsure = variances[r + 1][above] * (1.0 - 2.0 * gains[r][above]) + variances[r][above]
+        squares = total(off * off + np.maximum(unsure, 0.0))
+        steps[r] = max((nu0 * r0 * r0 * spread + squares) / (nu0 + number_above), floor)
+        predicted[r] = steps[r] * (1.0 + 1.0 / (number_above + 1.0))
+    return replace(chain, start=start, spread=spread, shifts=shifts, steps=steps, predicted=predicted)
+
+
+def pooled_noise(
+    told: Stats, rows: list[int], floor: float, *, first: float = 0.0, weight: float = 0.0, fade: float = 1.0
+) -> FloatArray:
+    """s_m², pooled within arms; a share ``fade`` of that of the fidelity below counts for five results.
+
+    Args:
+        told: all results.
+        rows: the fidelities that are used; R of them.
+        floor: the smallest variance.
+        first: prior guess of s_1².
+        weight: how many results that guess counts for.
+        fade: what noise is expected to be, as a share of the variance at the fidelity below.
+
+    >>> twice = Stats.empty(fidelities=1, arms=1)
+    >>> twice.counts[0, 0], twice.sums[0, 0], twice.squares[0, 0] = 2, 0.4, 0.1  # 0.1 and 0.3
+    >>> pooled_noise(twice, [0], floor=1e-9).round(6).tolist()
+    [0.02]
+    """
+    noise = np.zeros(len(rows))
+    for r, m in enumerate(rows):
+        seen = np.flatnonzero(told.counts[m] > 0)
+        counts, sums = told.counts[m, seen], told.sums[m, seen]
+        within = total(np.maximum(told.squares[m, seen] - sums * sums / counts, 0.0))
+        freedom = total((counts - 1).astype(np.float64))
+        before = NOISE_WEIGHT if r else weight
+        below = fade * float(noise[r - 1]) if r else first
+        noise[r] = max((before * below + within) / max(before + freedom, 1.0), floor)
+    return noise
+
+
+def least_variance(told: Stats) -> float:
+    """The smallest variance that is taken for real: a billionth of the size of the rewards, squared."""
+    size = math.sqrt(total(told.squares.ravel()) / max(1, int(told.counts.sum())))
+    return FLOOR * FLOOR * (size * size if size > 0 else 1.0)
+
+
+def total(values: FloatArray) -> float:
+    """The sum, term after term in this order: the compiled rule adds up the same way.
+
+    >>> total(np.array([0.1, 0.2, 0.3])) == 0.1 + 0.2 + 0.3
+    True
+    """
+    return float(np.add.accumulate(values)[-1]) if len(values) else 0.0

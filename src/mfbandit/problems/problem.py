@@ -1,0 +1,290 @@
+"""The hidden truth of a simulation: every arm's mean at every fidelity, and how rewards are drawn."""
+
+import hashlib
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import cached_property
+from typing import TypeAlias
+
+import numpy as np
+from numpy.typing import ArrayLike
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core import Fidelities
+
+NEAR = 1e-9  # means come from sums and differences: let them miss their bounds by this much
+
+
+@dataclass(frozen=True)
+class Gaussian:
+    """Normal rewards around the mean.
+
+    Args:
+        sigma: standard deviation, in units of reward; one for all fidelities or one each.
+
+    >>> Gaussian(0.2).sigmas(3).tolist()
+    [0.2, 0.2, 0.2]
+    """
+
+    sigma: float | Sequence[float]
+
+    def __post_init__(self) -> None:
+        sigma = _numbers("sigma", self.sigma)
+        if sigma.ndim > 1 or sigma.size == 0 or not (np.isfinite(sigma) & (sigma >= 0)).all():
+            raise ValueError(f"sigma must be finite and not negative, got {self.sigma}")
+        object.__setattr__(self, "sigma", float(sigma) if sigma.ndim == 0 else tuple(sigma.tolist()))
+
+    def sigmas(self, fidelities: int) -> FloatArray:
+        """The standard deviation at each fidelity, shape (M,).
+
+        >>> Gaussian([0.3, 0.1]).sigmas(2).tolist()
+        [0.3, 0.1]
+        """
+        sigma = np.asarray(self.sigma, dtype=np.float64)
+        if sigma.ndim == 1 and len(sigma) != fidelities:
+            raise ValueError(
+                f"sigma must be one for all or one for each of the {fidelities} fidelities, got {self.sigma}"
+            )
+        return np.broadcast_to(sigma, (fidelities,))
+
+
+@dataclass(frozen=True)
+class Bernoulli:
+    """Rewards 0 and 1, the mean being the chance of a 1.
+
+    >>> Bernoulli()
+    Bernoulli()
+    """
+
+
+@dataclass(frozen=True, eq=False)
+class Replay:
+    """Rewards taken from a table of past results.
+
+    Args:
+        samples: ``samples[m][k]`` are the recorded rewards of arm k at fidelity m, at least one each.
+        replace: True draws from them at random, again and again; False gives each once, in the recorded
+            order, and a play beyond the last one is an error.
+
+    >>> past = Replay([[[0.1, 0.3], [0.5]], [[0.2, 0.2], [0.6, 0.8]]])
+    >>> past.means.round(3).tolist()
+    [[0.2, 0.5], [0.2, 0.7]]
+    """
+
+    samples: Sequence[Sequence[ArrayLike]]
+    replace: bool = True
+
+    def __post_init__(self) -> None:
+        table = tuple(tuple(_recorded(cell, m, k) for k, cell in enumerate(row)) for m, row in enumerate(self.samples))
+        if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
+            raise ValueError(
+                "samples must have a row for each fidelity and, in each row, a list for each arm, "
+                f"got rows of {[len(row) for row in table]} arms"
+            )
+        object.__setattr__(self, "samples", table)
+
+    @cached_property
+    def means(self) -> FloatArray:
+        """The average of each list, shape (M, K): the truth of a problem made of them."""
+        return np.array([[np.asarray(cell, dtype=np.float64).mean() for cell in row] for row in self.samples])
+
+    @cached_property
+    def lengths(self) -> IntArray:
+        """How many rewards are recorded, shape (M, K)."""
+        return np.array([[len(np.asarray(cell)) for cell in row] for row in self.samples], dtype=np.int64)
+
+
+Rewards: TypeAlias = Gaussian | Bernoulli | Replay
+
+
+@dataclass(frozen=True, eq=False)
+class Problem:
+    r"""A bandit whose truth is known, to simulate on. A learner never sees it, only its ``fidelities``.
+
+    Args:
+        means: μ^(m)_k, in units of reward; shape (M, K).
+        fidelities: what the learner knows; its biases must bound the means unless ``misspecified``.
+        rewards: how a reward with a given mean is drawn.
+        misspecified: allow means that break the bias bounds, to study what happens then.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
+    >>> problem = Problem([[0.5, 0.4], [0.4, 0.6]], fid, Gaussian(0.1))
+    >>> problem.best_mean, problem.optimal.tolist(), problem.gaps.round(3).tolist()
+    (0.6, [1], [0.2, 0.0])
+    >>> round(problem.draw(arm=1, fidelity=0, rng=np.random.default_rng(0)), 4)
+    0.4126
+    """
+
+    means: FloatArray
+    fidelities: Fidelities
+    rewards: Rewards
+    misspecified: bool
+
+    def __init__(
+        self, means: ArrayLike, fidelities: Fidelities, rewards: Rewards, *, misspecified: bool = False
+    ) -> None:
+        table = _numbers("means", means)
+        table.flags.writeable = False
+        _check_shape(table, fidelities)
+        _check_rewards(table, rewards)
+        if not misspecified:
+            _check_biases(table, fidelities)
+        # A frozen dataclass is filled this way; it would do so itself if a list were as good as an array.
+        object.__setattr__(self, "means", table)
+        object.__setattr__(self, "fidelities", fidelities)
+        object.__setattr__(self, "rewards", rewards)
+        object.__setattr__(self, "misspecified", misspecified)
+
+    @property
+    def arms(self) -> int:
+        """K, the number of arms."""
+        return int(self.means.shape[1])
+
+    @cached_property
+    def best_mean(self) -> float:
+        """μ* = max_k μ^(M)_k."""
+        return float(self.means[-1].max())
+
+    @cached_property
+    def optimal(self) -> IntArray:
+        """The arms whose mean at the highest fidelity is μ*; shape (number of them,)."""
+        return np.flatnonzero(self.means[-1] == self.best_mean)
+
+    @cached_property
+    def gaps(self) -> FloatArray:
+        """μ* − μ^(M)_k: what is lost per unit of capital spent on each arm; shape (K,)."""
+        gaps: FloatArray = self.best_mean - self.means[-1]
+        return gaps
+
+    @cached_property
+    def digest(self) -> str:
+        """Twelve characters that tell problems apart: a hash of the means, what is known, and how rewards are drawn.
+
+        >>> from mfbandit.core.concentration import Bounded
+        >>> fid = Fidelities(costs=[1], concentration=Bounded())
+        >>> one, same, other = (Problem([[mean]], fid, Bernoulli()).digest for mean in (0.5, 0.5, 0.6))
+        >>> one == same, one == other
+        (True, False)
+        """
+        rewards = "Replay" if isinstance(self.rewards, Replay) else repr(self.rewards)
+        known = f"{self.means.shape} {self.fidelities.costs} {self.fidelities.biases} {rewards}"
+        return hashlib.sha256(known.encode() + self.means.tobytes()).hexdigest()[:12]
+
+    def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int | None = None) -> float:
+        """One reward of ``arm`` at ``fidelity``.
+
+        Args:
+            arm: index of the arm.
+            fidelity: index of the fidelity.
+            rng: where chance comes from: one draw of it a reward (none for a table replayed in order).
+            earlier: how often this arm was played at this fidelity before; only a table replayed in order
+                needs it.
+
+        >>> from mfbandit.core.concentration import Bounded
+        >>> fid = Fidelities(costs=[1], concentration=Bounded())
+        >>> past = Replay([[[0.25, 0.5], [1.0]]], replace=False)
+        >>> Problem(past.means, fid, past).draw(0, 0, np.random.default_rng(0), earlier=1)
+        0.5
+        """
+        mean = float(self.means[fidelity, arm])
+        match self.rewards:
+            case Gaussian():
+                return mean + float(self._sigmas[fidelity]) * float(rng.standard_normal())
+            case Bernoulli():
+                return 1.0 if rng.random() < mean else 0.0
+            case Replay() as table:
+                return _replayed(table, arm, fidelity, rng, earlier)
+
+    @cached_property
+    def _sigmas(self) -> FloatArray:
+        return self.rewards.sigmas(len(self.fidelities)) if isinstance(self.rewards, Gaussian) else np.zeros(0)
+
+
+def _replayed(table: Replay, arm: int, fidelity: int, rng: np.random.Generator, earlier: int | None) -> float:
+    cell = np.asarray(table.samples[fidelity][arm])
+    if table.replace:
+        return float(cell[int(rng.random() * len(cell))])
+    if earlier is None:
+        raise ValueError("earlier must say how many plays came before: this table is replayed in order (replace=False)")
+    if earlier >= len(cell):
+        raise RuntimeError(ran_dry(arm, fidelity, len(cell)))
+    return float(cell[earlier])
+
+
+def ran_dry(arm: int, fidelity: int, recorded: int) -> str:
+    """The sentence for a table that has no reward left.
+
+    >>> ran_dry(arm=3, fidelity=0, recorded=25)[:58]
+    'the Replay table ran dry: arm 3 has 25 recorded rewards at'
+    """
+    return (
+        f"the Replay table ran dry: arm {arm} has {recorded} recorded rewards at fidelity {fidelity} and one "
+        "more was asked for; use Replay(samples, replace=True), record more, or spend less capital"
+    )
+
+
+def _numbers(what: str, given: ArrayLike) -> FloatArray:
+    try:
+        return np.array(given, dtype=np.float64)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be numbers in a regular table, got {given!r}") from None
+
+
+def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
+    rewards = _numbers(f"samples of arm {k} at fidelity {m}", cell)
+    if rewards.ndim != 1 or rewards.size == 0 or not np.isfinite(rewards).all():
+        raise ValueError(
+            f"samples of arm {k} at fidelity {m} must be a list of at least one finite number, got {cell!r}"
+        )
+    return rewards
+
+
+def _check_shape(means: FloatArray, fidelities: Fidelities) -> None:
+    if not isinstance(fidelities, Fidelities):
+        raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
+    if means.ndim != 2 or means.shape[0] != len(fidelities):  # noqa: PLR2004 - a table has two axes
+        raise ValueError(f"means must have shape (M, K) with M = {len(fidelities)} fidelities, got {means.shape}")
+    if means.shape[1] == 0:
+        raise ValueError(f"means must have at least one arm, got shape {means.shape}")
+    if not np.isfinite(means).all():
+        m, k = np.argwhere(~np.isfinite(means))[0]
+        raise ValueError(f"means must be finite, got {means[m, k]} for arm {k} at fidelity {m}")
+
+
+def _check_rewards(means: FloatArray, rewards: Rewards) -> None:
+    if isinstance(rewards, Gaussian):
+        rewards.sigmas(len(means))
+    elif isinstance(rewards, Bernoulli) and not ((means >= 0) & (means <= 1)).all():
+        m, k = np.argwhere(~((means >= 0) & (means <= 1)))[0]
+        raise ValueError(f"Bernoulli means must lie in [0, 1], got {means[m, k]} for arm {k} at fidelity {m}")
+    elif isinstance(rewards, Replay):
+        _check_replay(means, rewards)
+    elif not isinstance(rewards, Bernoulli):
+        raise ValueError(f"rewards must be Gaussian(sigma), Bernoulli() or Replay(samples), got {rewards!r}")
+
+
+def _check_replay(means: FloatArray, rewards: Replay) -> None:
+    if rewards.means.shape != means.shape:
+        raise ValueError(f"samples must match means of shape {means.shape}, got a table of shape {rewards.means.shape}")
+    wrong = np.abs(rewards.means - means) > NEAR * np.maximum(1, np.abs(means))
+    if wrong.any():
+        m, k = (int(i) for i in np.argwhere(wrong)[0])
+        raise ValueError(
+            f"means must be the averages of the samples (Replay.means), got {means[m, k]:.6g} for arm {k} at "
+            f"fidelity {m}, whose samples average {rewards.means[m, k]:.6g}"
+        )
+
+
+def _check_biases(means: FloatArray, fidelities: Fidelities) -> None:
+    if fidelities.biases is None:
+        return
+    bias = np.abs(means[-1] - means)
+    broken = bias > fidelities.bias_column + NEAR
+    if broken.any():
+        m, k = (int(i) for i in np.argwhere(broken)[0])
+        raise ValueError(
+            f"means must lie within their biases of the highest fidelity's: arm {k} at fidelity {m} has mean "
+            f"{means[m, k]:.6g}, {bias[m, k]:.6g} from {means[-1, k]:.6g}, and its bias is "
+            f"{fidelities.known_biases[m]:.6g} (misspecified=True allows it)"
+        )

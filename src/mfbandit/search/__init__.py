@@ -1,0 +1,7 @@
+"""scikit-learn's model selection, with small training samples as cheap looks."""
+
+from mfbandit.search.estimator import MFSearchCV
+
+__all__ = [
+    "MFSearchCV",
+]

@@ -1,0 +1,321 @@
+"""The dashboard: server-rendered pages that update themselves, and controls that ask once more."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from importlib.resources import files
+from typing import Annotated, Any
+from urllib.parse import parse_qs, quote
+
+import anyio.to_thread
+from fastapi import FastAPI, Path, Request
+from fastapi.responses import HTMLResponse, RedirectResponse, Response
+from jinja2 import Environment, PackageLoader, StrictUndefined
+from markupsafe import Markup, escape
+
+from mfbandit._internal.formatting import readable
+from mfbandit.service.middleware import COOKIE, token_of
+from mfbandit.service.problem_details import problem_of
+from mfbandit.service.view_models import glance, overview
+from mfbandit.store import DurableExperiment, Store
+
+Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
+STATIC = {
+    "style.css": "text/css; charset=utf-8",
+    "dashboard.js": "text/javascript; charset=utf-8",
+    "htmx-4.0.0.min.js": "text/javascript; charset=utf-8",
+    "uplot-1.6.32.min.js": "text/javascript; charset=utf-8",
+    "uplot-1.6.32.min.css": "text/css; charset=utf-8",
+    "LICENSES.txt": "text/plain; charset=utf-8",
+}
+MONTH = 30 * 24 * 3600  # seconds that a browser stays signed in
+
+
+@dataclass(frozen=True)
+class Control:
+    """Something that can be done on a page.
+
+    Args:
+        title: a question, with {name} of the experiment and the fields given.
+        detail: what will happen.
+        button: what says yes.
+        act: does it, with the fields given.
+        fields: what it needs to know.
+    """
+
+    title: str
+    detail: Callable[[DurableExperiment, dict[str, str]], str]
+    button: str
+    act: Callable[[DurableExperiment, dict[str, str]], None]
+    fields: tuple[str, ...] = ()
+
+
+def _capital(text: str) -> float | None:
+    try:
+        return None if text.strip() == "unlimited" else float(text)
+    except ValueError:
+        raise ValueError(f"capital must be a number or unlimited, got {text!r}") from None
+
+
+def _biases(text: str) -> list[float]:
+    try:
+        return [float(part) for part in text.split(",")]
+    except ValueError:
+        raise ValueError(f"biases must be numbers with commas between them, got {text!r}") from None
+
+
+CONTROLS = {
+    "pause": Control(
+        "Pause {name}?",
+        lambda experiment, _: (
+            f"No plays are handed out until it is resumed. Results of those under way, {experiment.pending_count:,} "
+            f"now, are still taken."
+        ),
+        "Pause",
+        lambda experiment, _: experiment.pause(),
+    ),
+    "resume": Control(
+        "Resume {name}?",
+        lambda *_: "Plays are handed out again to whoever asks.",
+        "Resume",
+        lambda experiment, _: experiment.resume(),
+    ),
+    "retire": Control(
+        "Retire {arm}?",
+        lambda experiment, fields: (
+            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, for good. Results that "
+            f"are still under way are taken."
+        ),
+        "Retire",
+        lambda experiment, fields: experiment.retire_arm(fields["arm"]),
+        ("arm",),
+    ),
+    "restore": Control(
+        "Restore {arm}?",
+        lambda experiment, fields: (
+            f"{fields['arm']}, which was set aside after three failures in a row, is asked for again in "
+            f"{experiment.name}."
+        ),
+        "Restore",
+        lambda experiment, fields: experiment.restore_arm(fields["arm"]),
+        ("arm",),
+    ),
+    "capital": Control(
+        "Change the capital of {name}?",
+        lambda experiment, fields: (
+            f"All plays together may cost {_amount(_capital(fields['capital']))} from now on, instead of "
+            f"{_amount(experiment.capital)}; {readable(experiment.spent)} of it is spent already."
+        ),
+        "Change the capital",
+        lambda experiment, fields: experiment.set_capital(_capital(fields["capital"])),
+        ("capital",),
+    ),
+    "biases": Control(
+        "Change the biases of {name}?",
+        lambda experiment, fields: (
+            f"The policy assumes biases of {', '.join(f'{bias:g}' for bias in _biases(fields['biases']))} from now on, "
+            f"instead of {', '.join(f'{bias:g}' for bias in experiment.fidelities.biases or ())}. Larger ones make it "
+            f"look longer before it trusts a cheap fidelity; whether they hold is tested anew."
+        ),
+        "Change the biases",
+        lambda experiment, fields: experiment.set_biases(_biases(fields["biases"])),
+        ("biases",),
+    ),
+}
+
+
+def _amount(capital: float | None) -> str:
+    return "an unlimited sum" if capital is None else readable(capital)
+
+
+def bar(share: float, reserved: float, text: str) -> Markup:
+    """A horizontal bar, filled by a share and by what is reserved, with its meaning as text.
+
+    >>> "rect" in bar(0.5, 0.1, "half of it")
+    True
+    """
+    filled, more = round(100 * share, 2), round(100 * min(reserved, 1 - share), 2)
+    return Markup(
+        '<svg class="bar" viewBox="0 0 100 8" preserveAspectRatio="none" role="img" aria-label="{}">'
+        '<rect class="back" width="100" height="8"/><rect class="fill" width="{}" height="8"/>'
+        '<rect class="reserved" x="{}" width="{}" height="8"/></svg>'
+    ).format(escape(text), filled, filled, more)
+
+
+class Pages:
+    """Templates, filled for whoever asks.
+
+    Args:
+        store: where the experiments are.
+    """
+
+    def __init__(self, store: Store) -> None:
+        self._store = store
+        loader = PackageLoader("mfbandit.service")
+        self._templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, auto_reload=False)
+        self._templates.globals["bar"] = bar
+
+    def show(self, request: Request, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:  # noqa: ANN401
+        """A page."""
+        token = token_of(dict(request.scope["headers"]))
+        text = self._templates.get_template(f"{template}.html").render(
+            store=self._store.name.rpartition("/")[2],
+            signed_in=bool(token),
+            may_write=self.allows(request, "write"),
+            **values,
+        )
+        return HTMLResponse(text, code)
+
+    def allows(self, request: Request, scope: str) -> bool:
+        """Whether who asks may do what needs this scope."""
+        if not self._store.tokens():
+            return True
+        token = self._store.token(token_of(dict(request.scope["headers"])))
+        return token is not None and token.allows(scope)
+
+
+def add_pages(app: FastAPI, store: Store) -> None:
+    """The routes of the dashboard."""
+    pages = Pages(store)
+    _add_static(app)
+    _add_sign_in(app, store, pages)
+    _add_views(app, store, pages)
+    _add_controls(app, store, pages)
+
+
+def _add_static(app: FastAPI) -> None:
+    folder = files("mfbandit.service") / "static"
+    contents = {name: (folder / name).read_bytes() for name in STATIC}
+
+    @app.get("/static/{name}", include_in_schema=False)
+    async def static(name: str) -> Response:
+        if name not in contents:
+            return Response("not found", 404)
+        # Names have versions where contents are others' and do not change; ours may, so they are asked for again.
+        lasting = "max-age=31536000, immutable" if "min." in name else "no-cache"
+        return Response(contents[name], media_type=STATIC[name], headers={"cache-control": lasting})
+
+
+def _add_sign_in(app: FastAPI, store: Store, pages: Pages) -> None:
+    @app.get("/sign-in", include_in_schema=False)
+    async def form(request: Request, next: str = "/") -> Response:  # noqa: A002 - what it is called in addresses
+        return pages.show(request, "sign-in", wrong="", next=_local(next))
+
+    @app.post("/sign-in", include_in_schema=False)
+    async def sign_in(request: Request) -> Response:
+        fields = await _form(request)
+        text = fields.get("token", "").strip()
+        if store.token(text) is None:
+            wrong = "The token is not one of this store's."
+            return pages.show(request, "sign-in", code=401, wrong=wrong, next=_local(fields.get("next", "/")))
+        answer = RedirectResponse(_local(fields.get("next", "/")), 303)
+        secure = request.url.scheme == "https"
+        answer.set_cookie(COOKIE, text, max_age=MONTH, httponly=True, samesite="strict", secure=secure)
+        return answer
+
+    @app.post("/sign-out", include_in_schema=False)
+    async def sign_out() -> Response:
+        answer = RedirectResponse("/sign-in", 303)
+        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        return answer
+
+
+def _add_views(app: FastAPI, store: Store, pages: Pages) -> None:
+    def listed() -> list[dict[str, Any]]:
+        return [glance(store.open(name)) for name in store.list()]
+
+    @app.get("/", include_in_schema=False)
+    def start(request: Request) -> Response:
+        return pages.show(request, "list", experiments=listed())
+
+    @app.get("/live", include_in_schema=False)
+    def live_list(request: Request) -> Response:
+        return pages.show(request, "list-live", experiments=listed())
+
+    @app.get("/experiments/{name}", include_in_schema=False)
+    def experiment(request: Request, name: Name) -> Response:
+        return _or_message(pages, request, "/", lambda: _page(pages, request, "experiment", store.open(name)))
+
+    @app.get("/experiments/{name}/live", include_in_schema=False)
+    def live(request: Request, name: Name) -> Response:
+        return _page(pages, request, "experiment-live", store.open(name))
+
+
+def _page(pages: Pages, request: Request, template: str, experiment: DurableExperiment) -> Response:
+    return pages.show(request, template, view=overview(experiment))
+
+
+def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
+    @app.get("/experiments/{name}/confirm", include_in_schema=False)
+    def confirm(request: Request, name: Name, verb: str = "") -> Response:
+        back = f"/experiments/{name}"
+
+        def asked() -> Response:
+            control, fields = _control(verb), dict(request.query_params)
+            given = {field: fields.get(field, "") for field in control.fields}
+            experiment = store.open(name)
+            return pages.show(
+                request,
+                "confirm",
+                title=control.title.format(name=name, **given),
+                detail=control.detail(experiment, given),
+                button=control.button,
+                action=f"{back}/do/{verb}",
+                fields=given,
+                back=back,
+            )
+
+        if not pages.allows(request, "write"):
+            return _refused(pages, request, back)
+        return _or_message(pages, request, back, asked)
+
+    @app.post("/experiments/{name}/do/{verb}", include_in_schema=False)
+    async def do(request: Request, name: Name, verb: str) -> Response:
+        back, fields = f"/experiments/{name}", await _form(request)
+
+        def acted() -> Response:
+            control = _control(verb)
+            control.act(store.open(name), {field: fields.get(field, "") for field in control.fields})
+            return RedirectResponse(back, 303)
+
+        if not pages.allows(request, "write"):
+            return _refused(pages, request, back)
+        return await anyio.to_thread.run_sync(_or_message, pages, request, back, acted)
+
+
+def _control(verb: str) -> Control:
+    if verb not in CONTROLS:
+        raise ValueError(f"a control must be one of {', '.join(CONTROLS)}, got {verb!r}")
+    return CONTROLS[verb]
+
+
+def _refused(pages: Pages, request: Request, back: str) -> Response:
+    detail = "The token that you signed in with may look, and change nothing: it has scope read, and this needs write."
+    return pages.show(request, "message", code=403, title="Not allowed", detail=detail, back=back)
+
+
+def _or_message(pages: Pages, request: Request, back: str, page: Callable[[], Response]) -> Response:
+    """The page, or one that says what is wrong."""
+    try:
+        return page()
+    except Exception as error:
+        problem = problem_of(error)
+        if problem is None:
+            raise
+        values = {"title": problem.title, "detail": problem.detail, "back": back}
+        return pages.show(request, "message", code=problem.status, **values)
+
+
+async def _form(request: Request) -> dict[str, str]:
+    """The fields of a form; the guard has seen to its kind, its size and where it comes from."""
+    text = (await request.body()).decode("utf-8", errors="replace")
+    return {name: values[-1] for name, values in parse_qs(text, keep_blank_values=True, max_num_fields=20).items()}
+
+
+def _local(address: str) -> str:
+    r"""An address on this service, whatever was asked for.
+
+    >>> _local("//evil.example"), _local("/experiments/ads"), _local("/\\evil")
+    ('/', '/experiments/ads', '/')
+    """
+    safe = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    return quote(address, safe="/?=&-._~%") if safe else "/"

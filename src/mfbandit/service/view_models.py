@@ -1,0 +1,334 @@
+"""What the pages show: numbers of an experiment as texts and places, worked out without a line of HTML."""
+
+import json
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+from datetime import UTC, datetime
+from typing import Any
+
+import numpy as np
+
+from mfbandit._internal.formatting import readable
+from mfbandit.core import Audit, Bounds, Fidelities, Stats, audit, bounds_table
+from mfbandit.errors import NoResults
+from mfbandit.experiment import FIELDS, ArmAdded, ArmRestored, ArmRetired, ArmSetAside, BiasRefuted, Event, Failed, Told
+from mfbandit.policies import Policy
+from mfbandit.store import DurableExperiment, Recently
+
+LEADING = 12  # arms shown
+WIDTH, EDGE = 300.0, 6.0  # of the drawing of an arm's bounds
+
+
+@dataclass(frozen=True)
+class Line:
+    """Where the bounds and the mean of an arm at a fidelity are drawn."""
+
+    low: float
+    high: float
+    mean: float
+
+
+@dataclass(frozen=True)
+class ArmView:
+    """One of the leading arms."""
+
+    label: str
+    best: bool
+    note: str
+    plays: list[int]
+    lower: str
+    upper: str
+    lines: list[Line | None]
+    text: str
+
+
+def glance(experiment: DurableExperiment) -> dict[str, Any]:
+    """A row of the list of experiments."""
+    capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
+    best = _best(experiment)
+    return {
+        "name": experiment.name,
+        "state": experiment.state,
+        "share": _share(spent, capital),
+        "reserved_share": _share(reserved, capital),
+        "capital_text": _capital(spent, reserved, capital),
+        "spent_text": readable(spent),
+        "results": sum(experiment.results_at),
+        "arms": len(experiment.arms),
+        "alarm": bool(experiment.refuted),
+        "best": None if best is None else experiment.arms[best],
+    }
+
+
+def overview(experiment: DurableExperiment) -> dict[str, Any]:
+    """Everything on the page of an experiment."""
+    with experiment.still():  # everything is read at once, and worked out while the experiment goes on
+        row, best, under_way = glance(experiment), _best(experiment), experiment.pending_count
+        stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
+        policy, fidelities = experiment.policy, experiment.fidelities
+        retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
+    bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
+    spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
+    order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING)))
+    low, high = _range(bounds, order)
+    return {
+        **row,
+        "policy": _policy(policy),
+        "now": _when(now),
+        "under_way": _plural(under_way, "play"),
+        "retired": len(retired),
+        "set_aside": len(aside),
+        "warnings": [] if found is None else list(found.warnings),
+        "audit_note": _audit_note(found, fidelities),
+        "best_interval": _interval(bounds, best),
+        "sure": _sure(bounds, best, stats.active.tolist(), refuted=found is not None and found.alarm),
+        "series": json.dumps(_series(recently, fidelities)),
+        "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
+        "fidelity_names": list(fidelities.labels),
+        "biases_text": ", ".join(f"{bias:g}" for bias in fidelities.biases or ()),
+        "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
+        "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high)) for k in order],
+        "more_arms": len(labels) - len(order),
+        "more_text": _rest(stats.counts.sum(axis=0), order),
+        "latest": [
+            {
+                "when": _short(time, now),
+                "label": play.label,
+                "fidelity": fidelities.labels[play.fidelity],
+                "outcome": _outcome(outcome),
+            }
+            for time, play, outcome in recently.plays
+        ],
+        "leases": [
+            {"label": play.label, "fidelity": fidelities.labels[play.fidelity], "until": _short(due, now)}
+            for play, due in recently.leases
+        ],
+        "events": [
+            {"when": _short(record.time, now), "text": _event(record.event, labels, fidelities.labels)}
+            for record in recently.events
+        ],
+    }
+
+
+def _best(experiment: DurableExperiment) -> int | None:
+    try:
+        return experiment.best()
+    except NoResults:
+        return None
+
+
+def _bounds(stats: Stats, fidelities: Fidelities, policy: Policy, labels: Sequence[str]) -> Bounds | None:
+    """None where the noise is not known, so that nothing bounds anything."""
+    try:
+        return bounds_table(stats, fidelities, getattr(policy, "rho", 2.0), labels)
+    except ValueError:
+        return None
+
+
+def _audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit | None:
+    try:
+        return audit(stats, fidelities, labels)
+    except ValueError:
+        return None
+
+
+def _order(bounds: Bounds, best: int | None) -> list[int]:
+    """The best arm first, then by what is sure of them, the highest lower bound; arms without a result last."""
+    sure = np.nan_to_num(bounds.lower.max(axis=0), neginf=-np.finfo(float).max)
+    if best is not None:
+        sure[best] = np.inf
+    return [int(k) for k in np.argsort(-sure, kind="stable")[:LEADING]]
+
+
+def _range(bounds: Bounds | None, order: Sequence[int]) -> tuple[float, float]:
+    """The ends of the drawing: all means of the arms shown, and bounds as far as twice the spread of these."""
+    if bounds is None:
+        return -math.inf, math.inf
+    lower, upper, means = (array[:, list(order)] for array in (bounds.lower, bounds.upper, bounds.means))
+    seen = np.isfinite(means)
+    if not seen.any():
+        return -math.inf, math.inf
+    ends = [*lower[np.isfinite(lower)].tolist(), *upper[np.isfinite(upper)].tolist(), *means[seen].tolist()]
+    return min(ends), max(ends)
+
+
+def _arm(
+    k: int,
+    bounds: Bounds | None,
+    labels: Sequence[str],
+    best: int | None,
+    retired: set[int],
+    aside: set[int],
+    ends: tuple[float, float],
+) -> ArmView:
+    note = "retired" if k in retired else "set aside after failures" if k in aside else ""
+    if bounds is None:
+        return ArmView(labels[k], k == best, note, [], "-", "-", [], "no bounds")
+    lines = [_line(bounds, m, k, ends) for m in range(len(bounds.plays))]
+    lower, upper = float(bounds.lower[:, k].max()), float(bounds.upper[:, k].min())
+    parts = (
+        f"fidelity {bounds.fidelities[m]}: {_number(bounds.lower[m, k])} to {_number(bounds.upper[m, k])}"
+        for m in range(len(lines))
+        if bounds.plays[m, k]
+    )
+    text = f"{labels[k]}: {'; '.join(parts) or 'no result yet'}"
+    plays = bounds.plays[:, k].tolist()
+    return ArmView(labels[k], k == best, note, plays, _number(lower), _number(upper), lines, text)
+
+
+def _line(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Line | None:
+    if not bounds.plays[m, k]:
+        return None
+    low, high = ends
+    span = (high - low) or 1.0
+
+    def place(value: float) -> float:
+        return round(EDGE + (WIDTH - 2 * EDGE) * min(max((value - low) / span, 0.0), 1.0), 1)
+
+    return Line(place(bounds.lower[m, k]), place(bounds.upper[m, k]), place(bounds.means[m, k]))
+
+
+def _interval(bounds: Bounds | None, best: int | None) -> str:
+    if bounds is None or best is None:
+        return ""
+    low, high = float(bounds.lower[:, best].max()), float(bounds.upper[:, best].min())
+    if low > high:
+        return "its bounds contradict each other: a bias does not hold"
+    return f"between {_number(low)} and {_number(high)}, by its bounds" if math.isfinite(high - low) else ""
+
+
+def _sure(bounds: Bounds | None, best: int | None, active: list[bool], *, refuted: bool) -> str:
+    """How many arms could still be better, by their bounds."""
+    if bounds is None or best is None or bounds.lower[:, best].max() > bounds.upper[:, best].min():
+        return ""
+    if refuted:
+        return "how sure that is cannot be said while a bias is too small"
+    rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
+    rivals[best] = False
+    number = int((rivals & np.array(active)).sum())
+    if number == 0:
+        return "no other arm can be better, by the bounds"
+    return f"{_plural(number, 'other arm')} could still be better, by the bounds"
+
+
+def _series(recently: Recently, fidelities: Fidelities) -> dict[str, Any]:
+    names = [f"fidelity {name}" for name in fidelities.labels]
+    return {"names": names, "times": recently.times, "spent": recently.spent}
+
+
+def _fidelities(
+    fidelities: Fidelities, results: list[int], spent: list[float], found: Audit | None
+) -> list[dict[str, Any]]:
+    total = sum(spent)
+    rows = []
+    for m, name in enumerate(fidelities.labels):
+        share = spent[m] / total if total else 0.0
+        row = {
+            "name": name,
+            "cost": f"{fidelities.costs[m]:g}",
+            "results": f"{results[m]:,}",
+            "spent": readable(spent[m]),
+            "share": share,
+            "share_text": f"{share:.0%} of what was spent",
+            "bias": "-" if fidelities.biases is None else f"{fidelities.biases[m]:g}",
+        }
+        rows.append(row | _audited(found, m))
+    return rows
+
+
+def _audited(found: Audit | None, m: int) -> dict[str, str]:
+    if found is None or m >= len(found.fidelities) or not found.fidelities[m].arms:
+        return {"needed": "-", "enough": "-", "offset": "-"}
+    one = found.fidelities[m]
+    offset = f"{_number(one.offset)} ({_number(one.offset_low)} to {_number(one.offset_high)})"
+    return {"needed": _number(one.needed), "enough": _number(one.enough), "offset": offset}
+
+
+def _audit_note(found: Audit | None, fidelities: Fidelities) -> str:
+    if found is None:
+        return "Whether biases hold cannot be said without a noise scale."
+    if len(fidelities) == 1:
+        return ""
+    return (
+        "A bias must be at least what some arm's results show, and need not be more than what all of them leave "
+        "possible (enough); the offset is how much more the top fidelity gives than this one, on average over arms."
+    )
+
+
+def _rest(counts: Any, order: Sequence[int]) -> str:  # noqa: ANN401 - an array of whole numbers
+    rest = np.delete(counts, list(order))
+    untouched = int((rest == 0).sum())
+    return f"{int(rest.sum()):,} results among them, {untouched:,} without any" if len(rest) else ""
+
+
+def _outcome(outcome: Event | None) -> str:
+    match outcome:
+        case Told(_, reward, _):
+            return f"{reward:.6g}"
+        case Failed():
+            return "failed"
+    return "lease ran out"
+
+
+def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
+    match event:
+        case ArmAdded(label):
+            return f"arm added: {label}"
+        case ArmRetired(arm):
+            return f"arm retired: {labels[arm]}"
+        case ArmSetAside(arm):
+            return f"arm set aside after failures: {labels[arm]}"
+        case ArmRestored(arm):
+            return f"arm restored: {labels[arm]}"
+        case BiasRefuted(fidelity, arm, needed):
+            return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
+    kind = type(event)
+    words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
+    name = {**words, "Noted": "note", "BiasesSet": "biases set"}.get(kind.__name__, kind.__name__)
+    values = ", ".join(_value(getattr(event, field)) for field in FIELDS[kind])
+    return f"{name}: {values}" if values else name
+
+
+def _value(value: object) -> str:
+    match value:
+        case None:
+            return "unlimited"
+        case float():
+            return readable(value)
+        case list() | tuple():
+            return ", ".join(map(_value, value))
+    return str(value)
+
+
+def _policy(policy: Policy) -> str:
+    return repr(policy)
+
+
+def _plural(number: int, thing: str) -> str:
+    return f"{number:,} {thing}{'s' * (number != 1)}"
+
+
+def _share(part: float, capital: float | None) -> float:
+    return 0.0 if capital is None else min(part / capital, 1.0)
+
+
+def _capital(spent: float, reserved: float, capital: float | None) -> str:
+    kept = f"{readable(reserved)} reserved" if reserved else "nothing reserved"
+    if capital is None:
+        return f"spent of unlimited capital, {kept}"
+    return f"{spent / capital:.1%} of {readable(capital)} spent, {kept}"
+
+
+def _number(value: float) -> str:
+    return f"{value:.4g}" if math.isfinite(value) else "-"
+
+
+def _short(time: float, now: float) -> str:
+    """The time of day, or the day too where that is another one."""
+    when, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
+    return f"{when:%H:%M:%S}" if when.date() == today.date() else f"{when:%Y-%m-%d %H:%M}"
+
+
+def _when(time: float) -> str:
+    return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -1,0 +1,20 @@
+"""Run policies on problems many times, compiled where that is possible."""
+
+from mfbandit.simulation.named_backends import engine
+from mfbandit.simulation.results import Comparison, Simulation, Summary, compare, ratio_interval
+from mfbandit.simulation.simulator import one_run, plain_run, simulate
+from mfbandit.simulation.studies import Study, study
+
+__all__ = [
+    "Comparison",
+    "Simulation",
+    "Study",
+    "Summary",
+    "compare",
+    "engine",
+    "one_run",
+    "plain_run",
+    "ratio_interval",
+    "simulate",
+    "study",
+]

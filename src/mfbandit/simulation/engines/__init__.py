@@ -1,0 +1,1 @@
+"""Compiled engines, each making the plays of the plain formula."""

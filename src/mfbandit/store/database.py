@@ -1,0 +1,194 @@
+"""What a store needs of a database, and the tables that it keeps there: the same in SQLite and PostgreSQL."""
+
+import os
+import socket
+import sys
+import time
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from pathlib import Path
+from typing import Any, Protocol
+
+from mfbandit.errors import StoreDamaged, StoreError
+from mfbandit.experiment import COLUMNS
+
+SCHEMA = 1  # raised when tables change
+PREFIX = "mfbandit_"
+LOG = ("experiment", *COLUMNS)
+# Types that mean the same to both databases.
+TABLES = {
+    "mfbandit_store": "key TEXT PRIMARY KEY, value TEXT NOT NULL",
+    "mfbandit_experiments": (
+        "id BIGINT PRIMARY KEY, name TEXT NOT NULL UNIQUE, created DOUBLE PRECISION NOT NULL, "
+        "definition TEXT NOT NULL, request TEXT, head BIGINT NOT NULL, digest BIGINT NOT NULL"
+    ),
+    "mfbandit_log": (
+        "experiment BIGINT NOT NULL REFERENCES mfbandit_experiments (id), seq BIGINT NOT NULL, "
+        "time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, "
+        "play BIGINT, arm BIGINT, fidelity BIGINT, reward DOUBLE PRECISION, cost DOUBLE PRECISION, "
+        "due DOUBLE PRECISION, request TEXT, body TEXT, PRIMARY KEY (experiment, seq)"
+    ),
+    "mfbandit_snapshots": (
+        "experiment BIGINT NOT NULL REFERENCES mfbandit_experiments (id), upto BIGINT NOT NULL, "
+        "digest BIGINT NOT NULL, packed BYTEA NOT NULL, "
+        "PRIMARY KEY (experiment, upto)"
+    ),
+    "mfbandit_tokens": (
+        "id TEXT PRIMARY KEY, name TEXT NOT NULL, hash TEXT NOT NULL, scope TEXT NOT NULL, "
+        "created DOUBLE PRECISION NOT NULL"
+    ),
+}
+# Events with a text are few, and are looked for when the rest comes from a snapshot.
+INDEX = "CREATE INDEX mfbandit_texts ON mfbandit_log (experiment, seq) WHERE body IS NOT NULL"
+
+Rows = list[tuple[Any, ...]]
+
+
+class Connection(Protocol):
+    """A connection to a database. Statements have ``?`` for values; what goes wrong is a :class:`StoreError`."""
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """All rows of an answer."""
+        ...
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """A statement without an answer."""
+        ...
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Many rows in few statements."""
+        ...
+
+    def reading(self) -> AbstractContextManager[None]:
+        """All queries inside see one and the same state."""
+        ...
+
+    def close(self) -> None:
+        """Let go of it."""
+        ...
+
+
+class Database(Protocol):
+    """A place where a store lives."""
+
+    @property
+    def name(self) -> str:
+        """How to call it in messages; without a password."""
+        ...
+
+    def hold(self, purpose: str) -> AbstractContextManager[Connection]:
+        """The only connection that writes, until it is let go; :class:`StoreHeld` says who else has it."""
+        ...
+
+    def read(self) -> Connection:
+        """A connection that reads; it never waits for the one that writes."""
+        ...
+
+    def tables(self, connection: Connection) -> set[str]:
+        """The names of the tables that are there and begin with our prefix."""
+        ...
+
+    def create(self, connection: Connection) -> None:
+        """Make the tables."""
+        ...
+
+    def verify(self, connection: Connection) -> None:
+        """Look for damage that shows without reading everything; :class:`StoreDamaged` says what it is."""
+        ...
+
+
+@contextmanager
+def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
+    """All statements or none of them.
+
+    >>> from mfbandit.store.sqlite import SQLite
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, SQLite(f"{folder}/a.db").hold("a test") as connection:
+    ...     with transaction(connection):
+    ...         connection.run("CREATE TABLE t (a BIGINT)")
+    ...     connection.query("SELECT count(*) FROM t")
+    [(0,)]
+    """
+    connection.run(begin)
+    try:
+        yield
+        connection.run("COMMIT")
+    except BaseException:
+        with suppress(StoreError):  # what went wrong first is what matters
+            connection.run("ROLLBACK")
+        raise
+
+
+def prepare(database: Database, connection: Connection) -> None:
+    """Make the tables of a new store, or see that those that are there can be used.
+
+    >>> from mfbandit.store.sqlite import SQLite
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     database = SQLite(f"{folder}/a.db")
+    ...     with database.hold("a test") as connection:
+    ...         prepare(database, connection)
+    ...         check_tables(database, connection)
+    """
+    if database.tables(connection):
+        check_tables(database, connection)
+        return
+    with transaction(connection):
+        database.create(connection)
+        made = [("schema", str(SCHEMA)), ("id", os.urandom(8).hex()), ("created", repr(time.time())), ("checked", "")]
+        connection.insert("mfbandit_store", ("key", "value"), made)
+
+
+def check_tables(database: Database, connection: Connection) -> None:
+    """Refuse a store that is newer, incomplete or damaged.
+
+    >>> from mfbandit.store.sqlite import SQLite
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder:
+    ...     database = SQLite(f"{folder}/a.db")
+    ...     with database.hold("a test") as connection:
+    ...         check_tables(database, connection)  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mfbandit.errors.StoreError: ...a.db is no mfbandit store: it has none of its tables
+    """
+    there = database.tables(connection)
+    if not there:
+        raise StoreError(f"{database.name} is no mfbandit store: it has none of its tables")
+    if "mfbandit_store" in there:
+        _check_schema(database, connection)
+    if not set(TABLES) <= there:
+        missing = ", ".join(sorted(set(TABLES) - there))
+        raise StoreDamaged(f"{database.name} is damaged: the tables {missing} are missing; take the last backup")
+    database.verify(connection)
+
+
+def _check_schema(database: Database, connection: Connection) -> None:
+    rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", ("schema",))
+    found = str(rows[0][0]) if rows else ""
+    if not found.isdecimal() or int(found) < 1:
+        raise StoreDamaged(f"{database.name} is damaged: its schema version is {found!r}; take the last backup")
+    if int(found) > SCHEMA:
+        raise StoreError(
+            f"{database.name} was written by a newer mfbandit (schema {found}, this one knows {SCHEMA}): "
+            f"upgrade with `pip install --upgrade mfbandit`"
+        )
+
+
+def who(purpose: str) -> dict[str, Any]:
+    """The process that this is, for others who find it in their way.
+
+    >>> sorted(who("a test"))
+    ['host', 'pid', 'purpose', 'since']
+    """
+    since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
+    return {"purpose": purpose, "pid": os.getpid(), "host": socket.gethostname(), "since": since}
+
+
+def purpose_of_this_process() -> str:
+    """What the process was started as, such as ``mfbandit serve``.
+
+    >>> isinstance(purpose_of_this_process(), str)
+    True
+    """
+    program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
+    return " ".join([program, *sys.argv[1:2]])

@@ -1,0 +1,214 @@
+"""The log as JSON Lines, plays as CSV, and results read back from either."""
+
+import csv
+import hashlib
+import io
+import json
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from datetime import UTC, datetime
+from typing import Any
+
+from mfbandit.experiment import ArmAdded, Asked, Expired, Failed, Record, Told, to_record
+
+PLAYS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
+Past = tuple[int | str, int, float, float | None]
+
+
+def log_record(record: Record) -> dict[str, Any]:
+    """A record of a log as a dictionary for JSON.
+
+    >>> log_record(Record(seq=1, time=0.5, event=Asked(play=0, arm=2, fidelity=1), due=60.5))
+    {'seq': 1, 'time': 0.5, 'event': 'Asked', 'play': 0, 'arm': 2, 'fidelity': 1, 'due': 60.5}
+    """
+    more = {"due": record.due, "request_key": record.request}
+    present = {name: value for name, value in more.items() if value is not None}
+    return {"seq": record.seq, "time": record.time, **to_record(record.event), **present}
+
+
+def jsonl(records: Iterable[Record]) -> Iterator[str]:
+    r"""The log, one event a line.
+
+    >>> list(jsonl([Record(seq=1, time=0.5, event=Asked(play=0, arm=2, fidelity=1))]))
+    ['{"seq": 1, "time": 0.5, "event": "Asked", "play": 0, "arm": 2, "fidelity": 1}\n']
+    """
+    for record in records:
+        yield json.dumps(log_record(record)) + "\n"
+
+
+def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str]) -> Iterator[str]:
+    """All plays and what came of them, one a line, in the order in which they were settled; those under way last.
+
+    Args:
+        records: the whole log.
+        experiment: its id, which the ids of plays begin with.
+        labels: the names of arms; those that are not among them yet are taken from the log.
+
+    >>> log = [Record(1, 0.0, Asked(0, 1, 0)), Record(2, 60.0, Told(0, 0.5, 1.0)), Record(3, 60.0, Asked(1, 0, 0))]
+    >>> print("".join(plays_csv(log, "demo", ["a", "b"])))
+    play,arm,label,fidelity,asked,outcome,settled,reward,cost
+    demo-0,1,b,0,1970-01-01T00:00:00+00:00,told,1970-01-01T00:01:00+00:00,0.5,1.0
+    demo-1,0,a,0,1970-01-01T00:01:00+00:00,pending,,,
+    <BLANKLINE>
+    """
+    names, known, under_way = list(labels), set(labels), dict[int, tuple[Asked, float, str]]()
+    yield _line(PLAYS)
+    for record in records:
+        match record.event:
+            case ArmAdded(label):
+                if label not in known:
+                    names.append(label)
+            case Asked(play) as asked:
+                under_way[play] = asked, record.time, "pending"
+            case Expired(play):
+                under_way[play] = *under_way[play][:2], "expired"
+            case Told(play, reward, cost):
+                yield _line(_play(experiment, under_way.pop(play), names, ("told", record.time, reward, cost)))
+            case Failed(play, cost):
+                yield _line(_play(experiment, under_way.pop(play), names, ("failed", record.time, "", cost)))
+            case _:
+                continue
+    for waiting in under_way.values():
+        yield _line(_play(experiment, waiting, names, (waiting[2], None, "", "")))
+
+
+def _play(
+    experiment: str, waiting: tuple[Asked, float, str], labels: Sequence[str], outcome: tuple[Any, ...]
+) -> tuple[Any, ...]:
+    asked, time, _ = waiting
+    kind, settled, reward, cost = outcome
+    when = "" if settled is None else _when(settled)
+    play = f"{experiment}-{asked.play}"
+    return play, asked.arm, labels[asked.arm], asked.fidelity, _when(time), kind, when, reward, cost
+
+
+def _when(time: float) -> str:
+    return datetime.fromtimestamp(time, UTC).isoformat()
+
+
+def _line(values: Iterable[Any]) -> str:
+    text = io.StringIO()
+    csv.writer(text, lineterminator="\n").writerow(values)
+    return text.getvalue()
+
+
+def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
+    r"""Results in a CSV file with a header, or in JSON Lines: arm (index or label), fidelity, reward, cost if known.
+
+    What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told.
+
+    Args:
+        lines: of the file.
+        kind: "csv" or "jsonl".
+
+    >>> list(past_results(["arm,fidelity,reward\n", "ad-a,0,0.5\n"], "csv"))
+    [('ad-a', 0, 0.5, None)]
+    >>> list(past_results(['{"arm": 1, "fidelity": 0, "reward": "x"}'], "jsonl"))
+    Traceback (most recent call last):
+    ValueError: line 1: reward must be a number, got 'x'
+    """
+    rows = _csv_rows(lines) if kind == "csv" else _json_rows(lines)
+    for number, row in rows:
+        if row.get("outcome", "told") != "told":
+            continue
+        try:
+            yield _past(row)
+        except ValueError as error:
+            raise ValueError(f"line {number}: {error}") from None
+
+
+def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    reader = csv.DictReader(lines)
+    reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames)
+    if missing:
+        names = ",".join(reader.fieldnames)
+        raise ValueError(f"line 1: the header must name arm, fidelity and reward, with commas between, got {names!r}")
+    try:
+        for row in reader:
+            if None in row:  # a decimal comma, perhaps, and what is left of the number would be read
+                places = len(reader.fieldnames)
+                raise ValueError(f"line {reader.line_num}: must have {places} values, as the header has, got more")
+            if not any(row.values()):  # how spreadsheets write an empty line
+                continue
+            yield reader.line_num, {**row, "arm": row.get("label") or row["arm"]}
+    except csv.Error as error:
+        raise ValueError(f"line {reader.line_num}: {error}") from None
+
+
+def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    asked: dict[Any, dict[str, Any]] = {}
+    for number, row in _objects(lines):
+        kind = row.get("event")
+        if kind == "Asked":
+            asked[row.get("play")] = row
+        elif kind == "Told":
+            play = asked.get(row.get("play"), {})
+            yield number, {**row, "arm": play.get("arm"), "fidelity": play.get("fidelity")}
+        elif kind is None:
+            yield number, row
+
+
+def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+    for number, line in enumerate(lines, start=1):
+        if not line.strip():
+            continue
+        try:
+            row = json.loads(line)
+        except (ValueError, RecursionError) as error:
+            raise ValueError(f"line {number}: must be JSON: {error}") from None
+        if not isinstance(row, dict):
+            raise ValueError(f"line {number}: must be an object with arm, fidelity and reward, got {line.strip()[:80]}")
+        yield number, row
+
+
+def _past(row: dict[str, Any]) -> Past:
+    arm = row.get("arm")
+    if isinstance(arm, bool) or not isinstance(arm, int | str) or arm == "":
+        raise ValueError(f"arm must be an index or a label, got {arm!r}")
+    cost = row.get("cost")
+    return (
+        arm,
+        _number("fidelity", row.get("fidelity"), int, "a whole number"),
+        _number("reward", row.get("reward"), float, "a number"),
+        None if cost in (None, "") else _number("cost", cost, float, "a number"),
+    )
+
+
+def _number(what: str, value: object, kind: Callable[[Any], Any], rule: str) -> Any:  # noqa: ANN401 - int or float
+    try:
+        if isinstance(value, bool) or value is None or (kind is int and isinstance(value, float)):
+            raise ValueError
+        return kind(value)
+    except (TypeError, ValueError):
+        raise ValueError(f"{what} must be {rule}, got {value!r}") from None
+
+
+def settled_arms(results: Iterable[Past], arms: Sequence[str], fidelities: int) -> list[Past]:
+    """The same results with arms as indices; text that is no label may be an index. All are checked before any is used.
+
+    >>> settled_arms([("b", 0, 0.5, None), ("0", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    [(1, 0, 0.5, None), (0, 0, 0.5, None)]
+    >>> settled_arms([("c", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    Traceback (most recent call last):
+    ValueError: result 1: arm must be a label or an index below 2, got 'c'
+    """
+    places = {label: index for index, label in enumerate(arms)}
+    known: list[Past] = []
+    for number, (arm, fidelity, reward, cost) in enumerate(results, start=1):
+        index = places.get(arm, int(arm) if arm.isdecimal() else -1) if isinstance(arm, str) else arm
+        if not 0 <= index < len(arms):
+            raise ValueError(f"result {number}: arm must be a label or an index below {len(arms)}, got {arm!r}")
+        if not 0 <= fidelity < fidelities:
+            raise ValueError(f"result {number}: fidelity must lie in 0 to {fidelities - 1}, got {fidelity}")
+        known.append((index, fidelity, reward, cost))
+    return known
+
+
+def request_keys(text: str, number: int) -> list[str]:
+    """Keys for the parts of a file, the same whenever the same file is read.
+
+    >>> len(request_keys("arm,fidelity,reward", 2))
+    2
+    """
+    digest = hashlib.sha256(text.encode()).hexdigest()[:32]
+    return [f"import-{digest}-{part}" for part in range(number)]

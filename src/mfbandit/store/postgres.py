@@ -1,0 +1,164 @@
+"""A store in PostgreSQL, for teams: the same tables, the same one writer."""
+
+import hashlib
+from collections.abc import Iterator, Sequence
+from contextlib import AbstractContextManager, contextmanager, suppress
+from typing import Any
+from urllib.parse import urlsplit, urlunsplit
+
+from mfbandit.errors import StoreError, StoreHeld, StoreUnavailable
+from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, transaction, who
+
+try:
+    import psycopg
+except ImportError:  # pragma: no cover - where the extra is not installed
+    raise ImportError("a store in PostgreSQL needs psycopg: pip install 'mfbandit[postgres]'") from None
+
+MOST_VALUES = 60_000
+MOST_ROWS = 256
+LONGEST_NAME = 63  # of an application, to PostgreSQL
+PATIENCE = 5.0  # seconds that a writer waits for one that has just died
+
+
+# A server that has gone without a word is noticed within some seconds.
+_TIMES: dict[str, Any] = {
+    "connect_timeout": 5,
+    "keepalives_idle": 5,
+    "keepalives_interval": 2,
+    "keepalives_count": 3,
+    "tcp_user_timeout": 15_000,
+}
+
+
+class Postgres:
+    """A database with the tables of a store, in the first schema of its search path.
+
+    Args:
+        url: postgresql://user:password@host:port/database.
+    """
+
+    def __init__(self, url: str) -> None:
+        self._url = url
+        parts = urlsplit(url)
+        place = parts.netloc.rpartition("@")[2]
+        user = f"{parts.username}@" if parts.username else ""
+        self.name = urlunsplit((parts.scheme, f"{user}{place}", parts.path, "", ""))
+
+    @contextmanager
+    def hold(self, purpose: str) -> "Iterator[PostgresConnection]":
+        """The only connection that writes, until it is let go or lost: it has a lock of the database's own."""
+        me = who(purpose)
+        connection = self._connect(f"{me['purpose']}, process {me['pid']} on {me['host']}"[:LONGEST_NAME])
+        try:
+            self._lock(connection)
+            connection.run("SET synchronous_commit = on")
+            yield connection
+        finally:
+            connection.close()
+
+    def read(self) -> "PostgresConnection":
+        """A connection that reads."""
+        connection = self._connect("mfbandit reader")
+        connection.run("SET default_transaction_read_only = on")
+        return connection
+
+    def tables(self, connection: Connection) -> set[str]:
+        """The names of the tables that are there and begin with our prefix."""
+        names = connection.query("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
+        return {name for (name,) in names if name.startswith(PREFIX)}
+
+    def create(self, connection: Connection) -> None:
+        """Make the tables."""
+        for name, columns in TABLES.items():
+            connection.run(f"CREATE TABLE {name} ({columns})")
+        connection.run(INDEX)
+
+    def verify(self, connection: Connection) -> None:
+        """PostgreSQL looks after its pages; the log has its digests."""
+
+    def _connect(self, application: str) -> "PostgresConnection":
+        with _named(self.name):
+            connection = psycopg.connect(
+                self._url, autocommit=True, application_name=application, prepare_threshold=3, **_TIMES
+            )
+        return PostgresConnection(self.name, connection)
+
+    def _lock(self, connection: "PostgresConnection") -> None:
+        (schema,) = connection.query("SELECT current_schema()")[0]
+        key = int.from_bytes(hashlib.sha256(f"mfbandit {schema}".encode()).digest()[:4])
+        connection.run(f"SET lock_timeout = '{PATIENCE:g}s'")
+        try:
+            # The last writer's session may still be ending, after its process was killed.
+            connection.query("SELECT pg_advisory_lock(?, ?)", (0x6D66, key - 2**31))
+        except StoreUnavailable as error:
+            if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
+                raise
+            raise StoreHeld(
+                f"{self.name} is open for writing elsewhere: {self._holder(connection, key)}; reading is possible"
+            ) from None
+        connection.run("SET lock_timeout = 0")
+
+    def _holder(self, connection: "PostgresConnection", key: int) -> str:
+        held = connection.query(
+            "SELECT application_name, backend_start FROM pg_stat_activity JOIN pg_locks USING (pid) "
+            "WHERE locktype = 'advisory' AND classid::bigint = ? AND objid::bigint = ? AND granted",
+            (0x6D66, (key - 2**31) % 2**32),
+        )
+        return (
+            f"by {held[0][0]}, since {held[0][1]:%Y-%m-%d %H:%M:%S %Z}" if held else "by a process that has just gone"
+        )
+
+
+class PostgresConnection:
+    """A connection that names its database in every error."""
+
+    def __init__(self, name: str, connection: "psycopg.Connection[Any]") -> None:
+        self._name, self._connection = name, connection
+
+    def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
+        """All rows of an answer."""
+        with _named(self._name):
+            return self._connection.execute(_marked(sql), values).fetchall()
+
+    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
+        """A statement without an answer."""
+        with _named(self._name):
+            self._connection.execute(_marked(sql), values or None)
+
+    def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
+        """Many rows in few statements."""
+        row = f"({', '.join('?' * len(columns))})"
+        most = min(MOST_ROWS, MOST_VALUES // len(columns))
+        for start in range(0, len(rows), most):
+            part = rows[start : start + most]
+            names, places = ", ".join(columns), ", ".join([row] * len(part))
+            values = [value for each in part for value in each]
+            self.run(f"INSERT INTO {table} ({names}) VALUES {places}", values)  # noqa: S608 - our own names
+
+    def reading(self) -> AbstractContextManager[None]:
+        """All queries inside see one and the same state."""
+        return transaction(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+
+    def close(self) -> None:
+        """Let go of it."""
+        with suppress(psycopg.Error):
+            self._connection.close()
+
+
+def _marked(sql: str) -> Any:  # noqa: ANN401 - psycopg wants literals, ours are made of our own names
+    return sql.replace("?", "%s")
+
+
+@contextmanager
+def _named(name: str) -> Iterator[None]:
+    """Say which database it was."""
+    try:
+        yield
+    except psycopg.OperationalError as error:
+        raise StoreUnavailable(f"{name} cannot be used now: {_line(error)}") from error
+    except psycopg.Error as error:
+        raise StoreError(f"{name} refused: {_line(error)}") from error
+
+
+def _line(error: Exception) -> str:
+    return " ".join(str(error).split())

@@ -1,0 +1,367 @@
+"""Experiments that survive: the same verbs, kept in a SQLite file or in PostgreSQL.
+
+Every verb returns once what it did is on disk. The log of events is the truth; what is kept in memory is its fold, made
+anew whenever a write fails.
+"""
+
+import json
+import os
+import re
+import threading
+import time
+from collections.abc import Callable, Sequence
+from contextlib import closing
+from types import TracebackType
+from typing import Any, Self
+
+from mfbandit._internal.validation import positive
+from mfbandit.core import Fidelities
+from mfbandit.errors import Conflict, NotAllowed, StoreError, StoreUnavailable
+from mfbandit.experiment import Experiment
+from mfbandit.policies import Policy
+from mfbandit.store.database import Connection, Database, check_tables, purpose_of_this_process
+from mfbandit.store.durable_experiment import DurableExperiment
+from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.tokens import Token, new_token, public_part
+from mfbandit.store.writer import Job, Writer
+
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
+LEASE = 3600.0  # seconds
+TOKENS_FOR = 2.0  # seconds that tokens are not looked up again
+
+
+class Store:
+    """Experiments in a SQLite file, or in PostgreSQL by a postgresql:// address.
+
+    One process at a time may write, and its threads share the store; others can read, or use a service
+    (``mfbandit serve``). Use it in a ``with`` statement, or close it.
+
+    Args:
+        place: a path, or postgresql://user:password@host/database.
+        read_only: look and change nothing; works while another process writes.
+        clock: seconds since 1970, for the times of events and leases.
+        purpose: what this process is, for others who find the store held.
+
+    >>> import tempfile
+    >>> from mfbandit import MFUCB, Bounded
+    >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))
+    >>> folder = tempfile.TemporaryDirectory()
+    >>> with Store(f"{folder.name}/ads.db") as store:
+    ...     exp = store.create("ads", MFUCB(), arms=["ad-a", "ad-b"], fidelities=fid, capital=100)
+    ...     exp.tell(exp.ask(), reward=1.0)
+    >>> with Store(f"{folder.name}/ads.db") as store:  # after a crash, too
+    ...     store.list(), store.open("ads").spent
+    (('ads',), 1.0)
+    >>> folder.cleanup()
+    """
+
+    def __init__(
+        self,
+        place: str | os.PathLike[str],
+        *,
+        read_only: bool = False,
+        clock: Callable[[], float] = time.time,
+        purpose: str | None = None,
+    ) -> None:
+        self._database = open_database(place)
+        self._clock, self._read_only = clock, read_only
+        self._lock: Any = threading.RLock()
+        self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
+        self._writer: Writer | None = None
+        self._pid = os.getpid()
+        self._closed = False
+        self._open: dict[str, DurableExperiment] = {}
+        self._tokens: dict[str, Token] = {}
+        self._tokens_at = -1e9
+        if read_only:
+            with closing(self.read()) as connection:
+                check_tables(self._database, connection)
+        else:
+            self._writer = Writer(self._database, purpose or purpose_of_this_process())
+            self._lock = self._writer.lock
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(
+        self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
+    ) -> None:
+        self.close()
+
+    def __repr__(self) -> str:
+        return f"<Store {self.name}{', read-only' * self._read_only}>"
+
+    def close(self) -> None:
+        """Write what has queued up, and let others write."""
+        if self._writer is not None and os.getpid() == self._pid:
+            self._writer.close()
+        self._open.clear()
+        self._closed = True
+
+    # Experiments
+
+    def create(
+        self,
+        name: str,
+        policy: Policy,
+        *,
+        arms: int | Sequence[str],
+        fidelities: Fidelities,
+        capital: float | None = None,
+        lease: float | None = LEASE,
+        request_key: str | None = None,
+    ) -> DurableExperiment:
+        """A new experiment.
+
+        Args:
+            name: up to 64 letters, digits, dots, dashes and underscores; the first a letter or digit.
+            policy: the rule that picks plays.
+            arms: the options: their names, or how many there are.
+            fidelities: costs, biases and noise of each fidelity.
+            capital: what all plays together may cost; None is unlimited.
+            lease: seconds after which a play that was neither told nor renewed is taken back; None is never.
+            request_key: names this request: the same key again gives the same experiment.
+
+        Raises:
+            Conflict: there is one of that name already.
+        """
+        check_name(name)
+        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, lease=lease)
+        definition = json.dumps(first, allow_nan=False)
+        self.writer()
+        with self._one_by_one:
+            if not self._made_by(name, request_key):
+                self._write(lambda connection: self._insert(connection, name, definition, request_key))
+        return self.open(name, policy=policy, fidelities=fidelities)
+
+    def open(
+        self, name: str, *, policy: Policy | None = None, fidelities: Fidelities | None = None
+    ) -> DurableExperiment:
+        """The experiment of that name: always the same object, for all threads.
+
+        Args:
+            name: its name.
+            policy: the policy it began with, where that is one of your own and not the package's.
+            fidelities: its fidelities, where their concentration is one of your own.
+
+        Raises:
+            UnknownExperiment: there is none.
+            StoreDamaged: its log is not what was written.
+        """
+        self._check_usable()
+        found = self._open.get(name)
+        if found is None:
+            # Without the lock, as a long log takes its time; but not while it is deleted, as it would stay open then.
+            with self._one_by_one:
+                found = self._open.get(name) or DurableExperiment(self, name, policy=policy, fidelities=fidelities)
+                self._open[name] = found
+        return found
+
+    def opened(self) -> dict[str, DurableExperiment]:
+        """The experiments that were opened so far, by name."""
+        return self._open
+
+    def check(self) -> None:
+        """Return if the store can be written now, for which something is; else raise what is in the way."""
+        now = (repr(self._clock()),)
+        self._write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
+
+    def list(self) -> tuple[str, ...]:
+        """The names of all experiments, in the order in which they were made."""
+        self._check_usable()
+        with closing(self.read()) as connection:
+            return tuple(found.name for found in entries(connection))
+
+    def delete(self, name: str, *, confirm: str) -> None:
+        """Delete an experiment and its log, for good.
+
+        Args:
+            name: which one.
+            confirm: its name again.
+        """
+        if confirm != name:
+            raise ValueError(f"confirm must be the name again, {name!r}, to delete an experiment, got {confirm!r}")
+        self.writer()
+        with self._one_by_one:
+            with closing(self.read()) as connection:
+                number = entry(connection, name).id
+            with self._lock:
+                opened = self._open.pop(name, None)
+                if opened is not None:
+                    opened.forget()
+            self._write(lambda connection: _delete(connection, number))
+
+    # Tokens of a service over this store
+
+    def create_token(self, name: str, scope: str) -> str:
+        """A new bearer token; it cannot be shown again, only its hash is kept.
+
+        Args:
+            name: what people call it.
+            scope: read, write or admin.
+        """
+        text, token = new_token(name, scope, self._clock())
+        row = (token.id, token.name, token.hash, token.scope, token.created)
+        columns = ("id", "name", "hash", "scope", "created")
+        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
+        self._tokens_at = -1e9
+        return text
+
+    def revoke_token(self, token: str) -> None:
+        """Make a token worthless, by its id."""
+        if token not in self.tokens():
+            raise ValueError(
+                f"token must be the id of one, got {token!r}; there are {', '.join(self.tokens()) or 'none'}"
+            )
+        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
+        self._tokens_at = -1e9
+
+    def tokens(self) -> dict[str, Token]:
+        """What is known of all tokens, by their ids; looked up again every few seconds, if the database answers."""
+        if time.monotonic() - self._tokens_at > TOKENS_FOR:
+            try:
+                with closing(self.read()) as connection:
+                    rows = connection.query(_TOKENS)
+            except StoreUnavailable:
+                if self._tokens_at < 0:
+                    raise
+                rows = [tuple(getattr(token, name) for name in _TOKEN) for token in self._tokens.values()]
+            self._tokens = {row[0]: Token(*row) for row in rows}
+            self._tokens_at = time.monotonic()
+        return self._tokens
+
+    def token(self, text: str) -> Token | None:
+        """The token of this text, if it is one of this store's."""
+        found = self.tokens().get(public_part(text))
+        return found if found is not None and found.matches(text) else None
+
+    # What its experiments need
+
+    @property
+    def name(self) -> str:
+        """Where it is; without a password."""
+        return self._database.name
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds since 1970."""
+        return self._clock
+
+    @property
+    def read_only(self) -> bool:
+        """Whether it was opened for reading alone."""
+        return self._read_only
+
+    def writer(self) -> Writer:
+        """The one that writes, or an error if this process may not."""
+        self._check_usable()
+        if self._writer is None:
+            raise NotAllowed(f"{self.name} was opened for reading alone")
+        return self._writer
+
+    def generation(self) -> int:
+        """Changes when a write failed, and memory is ahead of the disk."""
+        return 0 if self._writer is None else self._writer.generation
+
+    def lock(self) -> Any:  # noqa: ANN401 - threading's lock types have no common name
+        """Orders all that happens to the store's experiments."""
+        return self._lock
+
+    def read(self) -> Connection:
+        """A connection that reads."""
+        return self._database.read()
+
+    def _write(self, job: Job) -> None:
+        """Let the writer do something, and wait until it is on disk."""
+        with self._lock:
+            ticket = self.writer().submit(job)
+        ticket.wait()
+
+    def _check_usable(self) -> None:
+        if self._closed:
+            raise StoreError(f"the store is closed: {self.name}")
+        if os.getpid() != self._pid:
+            raise StoreError(
+                f"{self.name} was opened before this process was forked off: open it there with read_only=True, or use "
+                f"a service (mfbandit serve)"
+            )
+
+    def _made_by(self, name: str, request_key: str | None) -> bool:
+        """Whether this very request made it before; any other one of that name is in the way."""
+        with closing(self.read()) as connection:
+            found = [other for other in entries(connection) if other.name == name]
+        if found and (request_key is None or found[0].request != request_key):
+            raise Conflict(f"{self.name} has an experiment {name!r} already")
+        return bool(found)
+
+    def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
+        ((last,),) = connection.query("SELECT coalesce(max(id), 0) FROM mfbandit_experiments")
+        columns = ("id", "name", "created", "definition", "request", "head", "digest")
+        created = float(self._clock())
+        digest = first_digest(name, definition, created, request)
+        row = (last + 1, name, created, definition, request, 0, digest)
+        connection.insert("mfbandit_experiments", columns, [row])
+
+
+_TOKEN = ("id", "name", "hash", "scope", "created")
+_TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
+
+
+def check_definition(
+    policy: Policy,
+    *,
+    arms: int | Sequence[str],
+    fidelities: Fidelities,
+    capital: float | None = None,
+    lease: float | None = LEASE,
+) -> dict[str, Any]:
+    """What an experiment would begin with, or an error that says what is wrong with it.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> check_definition(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), lease=-1)
+    Traceback (most recent call last):
+    ValueError: lease must be positive and finite, got -1
+    """
+    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
+    return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
+
+
+def check_name(name: object) -> None:
+    """Refuse what cannot be the name of an experiment: names are parts of addresses and of file names.
+
+    >>> check_name("../etc")
+    Traceback (most recent call last):
+    ValueError: an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got '../etc'
+    """
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise ValueError(
+            f"an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got {name!r}"
+        )
+
+
+def _delete(connection: Connection, experiment: int) -> None:
+    for table, column in (("log", "experiment"), ("snapshots", "experiment"), ("experiments", "id")):
+        connection.run(f"DELETE FROM mfbandit_{table} WHERE {column} = ?", (experiment,))  # noqa: S608 - our own names
+
+
+def open_database(place: str | os.PathLike[str]) -> Database:
+    """The database of a path or of a postgresql:// address.
+
+    >>> open_database("ads.db").name
+    'ads.db'
+    >>> open_database("mysql://host/ads")
+    Traceback (most recent call last):
+    ValueError: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
+    """
+    text = os.fspath(place)
+    if not isinstance(text, str) or not text:
+        raise ValueError(f"a store must be a file or a postgresql:// address, got {place!r}")
+    if text.startswith(("postgresql://", "postgres://")):
+        from mfbandit.store.postgres import Postgres  # psycopg is an extra
+
+        return Postgres(text)
+    if "://" in text or text == ":memory:":
+        raise ValueError(f"a store must be a file or a postgresql:// address, got {text!r}")
+    from mfbandit.store.sqlite import SQLite  # the other of the two
+
+    return SQLite(text)

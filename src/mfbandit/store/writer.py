@@ -1,0 +1,253 @@
+"""One thread that writes, and commits whatever has queued up meanwhile as one group.
+
+A flush to disk takes as long for one result as for a hundred, so results that arrive during a flush wait together for
+the next. Whoever handed one in gets a ticket, which is good once the group is on disk.
+"""
+
+import asyncio
+import threading
+import zlib
+from collections.abc import Callable, Generator, Sequence
+from contextlib import ExitStack, suppress
+from dataclasses import dataclass, field
+from typing import Any
+
+from mfbandit.errors import StoreError, StoreUnavailable
+from mfbandit.experiment import Record, pack, to_row
+from mfbandit.store.database import LOG, Connection, Database, prepare, transaction
+
+SNAPSHOT_EVERY = 65_536  # events
+
+
+@dataclass
+class Chain:
+    """Where the log of an experiment ends: its length, its digest, and the bytes since the last snapshot."""
+
+    experiment: int
+    head: int
+    digest: int
+    tail: bytearray = field(default_factory=bytearray)
+    tail_rows: int = 0
+
+
+Job = Callable[[Connection], None]
+Append = tuple[Chain, Sequence[Record]]
+
+
+class Ticket:
+    """A promise that something will be on disk: wait for it, or await it in a coroutine.
+
+    >>> ticket = Ticket()
+    >>> ticket.settle(None)
+    >>> ticket.wait()
+    """
+
+    def __init__(self) -> None:
+        self._settled = threading.Event()
+        self._lock = threading.Lock()
+        self._error: Exception | None = None
+        self._waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
+
+    def settle(self, error: Exception | None) -> None:
+        """Everything is on disk, or nothing of it."""
+        with self._lock:
+            self._error = error
+            self._settled.set()
+        for loop, futures in self._waiting.items():
+            try:
+                loop.call_soon_threadsafe(_wake, futures)  # once for all of them: it is a system call
+            except RuntimeError:  # that loop has ended, and nobody waits there any more
+                continue
+
+    def wait(self) -> None:
+        """Return once it is on disk, or raise what went wrong."""
+        self._settled.wait()
+        if self._error is not None:
+            raise _fresh(self._error)
+
+    def __await__(self) -> Generator[Any, None, None]:
+        future = self._future()
+        if future is not None:
+            yield from future
+        self.wait()
+
+    def _future(self) -> "asyncio.Future[None] | None":
+        with self._lock:
+            if self._settled.is_set():
+                return None
+            loop = asyncio.get_running_loop()
+            future = loop.create_future()
+            self._waiting.setdefault(loop, []).append(future)
+            return future
+
+
+def _wake(futures: "list[asyncio.Future[None]]") -> None:
+    for future in futures:
+        if not future.done():
+            future.set_result(None)
+
+
+def _fresh(error: Exception) -> Exception:
+    """The same error for each of those who wait: tracebacks must not pile up on one object."""
+    return type(error)(*error.args)
+
+
+class Writer:
+    """The thread, its queue and its connection.
+
+    Args:
+        database: where to write.
+        purpose: what this process is, for others who find the store held.
+
+    ``lock`` orders everything that is handed in; ``generation`` counts failed groups: whoever keeps a state in memory
+    that went ahead of the disk has to read it again when this has changed.
+    """
+
+    def __init__(self, database: Database, purpose: str) -> None:
+        self.lock = threading.RLock()
+        self.generation = 0
+        self._database, self._purpose = database, purpose
+        self._work_or_end = threading.Condition(self.lock)
+        self._queue: list[Append | Job] = []
+        self._ticket = Ticket()
+        self._newest = _settled()
+        self._ending = False
+        self._stack = ExitStack()
+        self._connection: Connection | None = self._connect()
+        self._thread = threading.Thread(target=self._run, name="mfbandit writer", daemon=True)
+        self._thread.start()
+
+    def submit(self, work: Append | Job) -> Ticket:
+        """Queue work; the ticket is good when it is on disk. The lock must be held."""
+        if self._ending:
+            raise StoreError("the store is closed")
+        self._queue.append(work)
+        self._work_or_end.notify()
+        return self._ticket
+
+    def newest(self) -> Ticket:
+        """A ticket that is good when all that was handed in so far is on disk."""
+        return self._ticket if self._queue else self._newest
+
+    def close(self) -> None:
+        """Write what has queued up, and end."""
+        with self.lock:
+            self._ending = True
+            self._work_or_end.notify()
+        self._thread.join()
+        self._stack.close()
+
+    def _run(self) -> None:
+        while True:
+            with self.lock:
+                while not self._queue and not self._ending:
+                    self._work_or_end.wait()
+                if not self._queue:
+                    return
+                group, self._queue = self._queue, []
+                ticket, self._ticket = self._ticket, Ticket()
+                self._newest = ticket
+            try:
+                self._commit(group)
+            except StoreError as error:
+                self._fail(ticket, error)
+            except Exception as error:
+                self._fail(ticket, StoreError(f"writing failed: {error!r}"))
+            else:
+                ticket.settle(None)
+
+    def _commit(self, group: "list[Append | Job]") -> None:
+        if self._connection is None:
+            self._connection = self._connect()
+            # What was read while nobody held the store, this group stands on: somebody else may have written since.
+            raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
+        connection = self._connection
+        with transaction(connection):
+            appends: list[Append] = []
+            for work in group:
+                if callable(work):
+                    _append_all(connection, appends)
+                    work(connection)
+                    appends = []
+                else:
+                    appends.append(work)
+            _append_all(connection, appends)
+
+    def _fail(self, ticket: Ticket, error: StoreError) -> None:
+        """Nothing of the group was kept, and what was handed in since stands on it: refuse that, too."""
+        with self.lock:
+            self.generation += 1
+            queued, self._queue = bool(self._queue), []
+            behind, self._ticket = self._ticket, Ticket()
+            self._newest = _settled()
+        ticket.settle(error)
+        if queued:
+            behind.settle(error)
+        self._check_connection()
+
+    def _check_connection(self) -> None:
+        try:
+            if self._connection is not None:
+                self._connection.query("SELECT 1")
+        except StoreError:
+            self._connection = None
+            with suppress(OSError):
+                self._stack.close()
+
+    def _connect(self) -> Connection:
+        try:
+            connection = self._stack.enter_context(self._database.hold(self._purpose))
+            prepare(self._database, connection)
+        except BaseException:
+            self._stack.close()
+            raise
+        return connection
+
+
+def _settled() -> Ticket:
+    ticket = Ticket()
+    ticket.settle(None)
+    return ticket
+
+
+def _append_all(connection: Connection, appends: Sequence[Append]) -> None:
+    """Rows of the log, and with them the new ends of the logs."""
+    rows: list[tuple[Any, ...]] = []
+    chains: dict[int, Chain] = {}
+    for chain, records in appends:
+        chains[chain.experiment] = chain
+        for record in records:
+            row = to_row(record)
+            rows.append((chain.experiment, *row))
+            _lengthen(chain, row)
+    connection.insert("mfbandit_log", LOG, rows)
+    for chain in chains.values():
+        end = (chain.head, chain.digest, chain.experiment)
+        connection.run("UPDATE mfbandit_experiments SET head = ?, digest = ? WHERE id = ?", end)
+        if chain.tail_rows >= SNAPSHOT_EVERY:
+            take_snapshot(connection, chain)
+
+
+def _lengthen(chain: Chain, row: Sequence[Any]) -> None:
+    chain.head += 1
+    if row[0] != chain.head:
+        raise StoreUnavailable(f"event {row[0]} came where {chain.head} was due: try again")
+    data = pack(row)
+    chain.digest = zlib.crc32(data, chain.digest)
+    chain.tail += data
+    chain.tail_rows += 1
+
+
+def take_snapshot(connection: Connection, chain: Chain) -> None:
+    """Keep the bytes of the latest events in one piece, with the digest of the log up to there.
+
+    >>> chain = Chain(experiment=1, head=0, digest=0)
+    >>> chain.tail_rows
+    0
+    """
+    packed = zlib.compress(bytes(chain.tail), level=1)
+    start, values = chain.head - chain.tail_rows, [(chain.experiment, chain.head, chain.digest, packed)]
+    # Where the last ones were damaged, this one reaches further back than they did.
+    connection.run("DELETE FROM mfbandit_snapshots WHERE experiment = ? AND upto > ?", (chain.experiment, start))
+    connection.insert("mfbandit_snapshots", ("experiment", "upto", "digest", "packed"), values)
+    chain.tail, chain.tail_rows = bytearray(), 0

@@ -1,0 +1,91 @@
+"""The demonstration: it finds the clickbait out, and leaves nothing behind."""
+
+import os
+import subprocess
+import sys
+import time
+
+import httpx
+import numpy as np
+import pytest
+
+from mfbandit import Store
+from mfbandit.cli.demo import ADS, CLICKBAIT, VISITORS, Crowd, Visitors, create
+
+
+@pytest.fixture
+def store(tmp_path):
+    with Store(tmp_path / "demo.db") as store:
+        yield store
+
+
+class TestVisitors:
+    @pytest.mark.parametrize("seed", range(20))
+    def test_biases_hold_for_all_ads_but_the_clickbait(self, seed):
+        means = Visitors.drawn(seed).means
+        off = np.abs(means - means[-1])
+        honest = np.arange(ADS) != CLICKBAIT
+        assert (off[0, honest] <= 0.2).all()
+        assert (off[1, honest] <= 0.1).all()
+        assert off[0, CLICKBAIT] > 0.2
+        assert ((means > 0) & (means < 1)).all()
+
+    def test_a_click_rate_is_of_whole_visitors(self):
+        rates = [Visitors.drawn(0).clicks(3, 0, np.random.default_rng(i)) for i in range(50)]
+        assert {round(rate * VISITORS, 9) % 1 for rate in rates} == {0}
+
+
+def test_the_audit_finds_the_clickbait_out(store):
+    ads, visitors, rng = create(store), Visitors.drawn(0), np.random.default_rng(1)
+    for _ in range(9000):
+        with ads.promised():
+            play = ads.ask()
+            ads.tell(play, visitors.clicks(play.arm, play.fidelity, rng))
+        if ads.refuted:
+            break
+    assert {arm for _, arm in ads.refuted} == {CLICKBAIT}
+
+
+def test_the_crowd_waits_while_it_is_paused_and_comes_back(store):
+    ads = create(store)
+    crowd = Crowd(ads, speed=500, seed=0)
+    crowd.start()
+    wait_for(lambda: sum(ads.results_at) > 5)
+    ads.pause()
+    time.sleep(0.1)
+    seen = sum(ads.results_at)
+    time.sleep(0.3)
+    assert sum(ads.results_at) == seen
+    ads.resume()
+    wait_for(lambda: sum(ads.results_at) > seen)
+    crowd.stop()
+    assert not crowd.is_alive()
+
+
+def test_the_crowd_leaves_when_the_experiment_is_deleted(store):
+    crowd = Crowd(create(store), speed=500, seed=0)
+    crowd.start()
+    store.delete("ads", confirm="ads")
+    crowd.join(20)
+    assert not crowd.is_alive()
+
+
+def test_the_command_starts_answers_ends_and_leaves_no_folder(tmp_path):
+    command = [sys.executable, "-m", "mfbandit", "demo", "--speed", "100", "--seed", "1"]
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
+    assert process.stderr is not None
+    url = process.stderr.readline().split(" at ")[1].split()[0]
+    assert any(tmp_path.iterdir())
+    wait_for(lambda: httpx.get(f"{url}/api/experiments/ads").json()["spent"] > 0)
+    assert "ads" in httpx.get(url).text
+    process.terminate()
+    _, said = process.communicate(timeout=30)
+    assert (process.returncode, said) == (0, "")
+    assert list(tmp_path.iterdir()) == []
+
+
+def wait_for(condition):
+    end = time.monotonic() + 20
+    while not condition():
+        assert time.monotonic() < end
+        time.sleep(0.02)

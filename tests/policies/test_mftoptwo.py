@@ -1,0 +1,330 @@
+"""MFTopTwo against the rule written out plainly, within its budget, and what must never happen."""
+
+import json
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+
+from mfbandit import (
+    Bernoulli,
+    CapitalExhausted,
+    Experiment,
+    Fidelities,
+    Gaussian,
+    MFTopTwo,
+    Problem,
+    Stats,
+    Store,
+    check_policy,
+    learning_curve_problem,
+    simulate,
+)
+from mfbandit.core.budget import limit
+from mfbandit.experiment.serialization import policy_from_record, policy_record
+from mfbandit.policies.mftoptwo import Chain
+from tests.policies.test_mfada import small
+from tests.policies.test_mfbayes import check_chain
+from tests.support.oracle_policies import TopTwo, policy_plays
+from tests.support.strategies import problems
+
+COSTS = Fidelities([1, 4, 16])
+
+
+def full_look(problem):
+    return problem.arms * problem.fidelities.costs[-1]
+
+
+def naive_plays(problem, capital, n, seed):
+    rng, rule, plays = np.random.default_rng(seed), TopTwo(problem.fidelities, problem.arms, capital), []
+    counts = np.zeros(problem.means.shape, dtype=int)
+    for _ in range(n):
+        arm, m = rule.choose()
+        plays.append((arm, m))
+        rule.tell(arm, m, problem.draw(arm, m, rng, earlier=int(counts[m, arm])))
+        counts[m, arm] += 1
+    return plays
+
+
+def played_out(exp, reward):
+    """Play until the capital is exhausted; the plays."""
+    plays = []
+    for i, play in enumerate(exp.plays()):
+        exp.tell(play, reward(play, i))
+        plays.append((play.arm, play.fidelity))
+    return plays
+
+
+class TestPlays:
+    @pytest.mark.parametrize("look", [0.05, 0.5, 2])
+    @pytest.mark.parametrize("number", [1, 2, 3, 4])
+    def test_policy_and_plain_rule(self, number, look):
+        problem = small(number, 20)
+        capital = look * full_look(problem)
+        assert policy_plays(problem, MFTopTwo(capital), 200, 7, check_chain) == naive_plays(problem, capital, 200, 7)
+
+    @given(problems(max_arms=8), st.sampled_from([0.01, 0.1, 0.25, 0.7, 1.0, 3.0]), st.integers(0, 100))
+    @settings(max_examples=80, deadline=None)
+    def test_on_any_problem(self, problem, look, seed):
+        """Also beyond the budget, where it goes on as if there were none."""
+        capital = look * full_look(problem)
+        assert policy_plays(problem, MFTopTwo(capital), 60, seed, check_chain) == naive_plays(
+            problem, capital, 60, seed
+        )
+
+    def test_the_sweep_reaches_all_arms_where_that_is_cheap_and_fewer_where_it_tells_nothing(self):
+        assert MFTopTwo(100).sweep(COSTS, arms=10) == (1, 10)
+        assert MFTopTwo(10_000).sweep(COSTS, arms=10) == (1, 10)  # never at the highest, whatever it could pay for
+        assert MFTopTwo(10_000).sweep(Fidelities([9, 10]), arms=10) == (1, 10)  # unless nothing else is kept
+        flat = Fidelities([0.2, 0.41, 1])  # the lowest pays for 18 of 20, the next for 9
+        assert MFTopTwo(5).sweep(flat, arms=20) == (1, 9)
+        assert MFTopTwo(5).sweep(Fidelities([0.2, 0.44, 1]), arms=20) == (0, 18)  # the next for 8
+
+    def test_a_budget_too_small_for_a_sweep(self):
+        """The first ⌊¾C/λ⌋ arms at the lowest fidelity that is worth it, and at least one."""
+        assert MFTopTwo(6).sweep(COSTS, arms=20) == (0, 4)
+        assert MFTopTwo(0.5).sweep(COSTS, arms=20) == (0, 1)
+        exp = Experiment(MFTopTwo(6), arms=20, fidelities=COSTS, capital=6)
+        plays = played_out(exp, lambda play, _: play.arm / 10)
+        assert plays[:4] == [(0, 0), (1, 0), (2, 0), (3, 0)]
+        assert {arm for arm, _ in plays} == {0, 1, 2, 3}
+        assert exp.best() == 3
+
+    def test_one_arm_and_one_fidelity(self):
+        exp = Experiment(MFTopTwo(5), arms=1, fidelities=Fidelities([1]), capital=5)
+        assert played_out(exp, lambda _, i: float(i)) == [(0, 0)] * 5
+        assert exp.best() == 0
+
+    def test_finds_the_best_arm(self):
+        problem = Problem([[0.1, 0.5, 0.4], [0.3, 0.4, 0.6]], Fidelities([1, 10]), Gaussian(0.05))
+        capital = 4 * full_look(problem)
+        hits = 0
+        for seed in range(20):
+            rng, exp = (
+                np.random.default_rng(seed),
+                Experiment(MFTopTwo(capital), arms=3, fidelities=problem.fidelities, capital=capital),
+            )
+            played_out(exp, lambda play, _, rng=rng: problem.draw(play.arm, play.fidelity, rng))
+            hits += exp.best() == 2
+        assert hits >= 19
+
+
+class TestBudget:
+    @given(problems(max_arms=8), st.floats(0.02, 3), st.integers(0, 100))
+    @settings(max_examples=60, deadline=None)
+    def test_never_more_than_the_budget_and_never_much_less(self, problem, look, seed):
+        capital = look * full_look(problem)
+        policy, rng = MFTopTwo(capital), np.random.default_rng(seed)
+        lowest = policy.sweep(problem.fidelities, problem.arms)[0]
+        if capital < problem.fidelities.costs[lowest]:
+            return
+        exp = Experiment(
+            policy,
+            arms=problem.arms,
+            fidelities=replace(problem.fidelities, concentration=None, biases=None),
+            capital=capital,
+        )
+        played_out(exp, lambda play, _: problem.draw(play.arm, play.fidelity, rng))
+        assert exp.spent <= limit(capital)
+        assert exp.state == "exhausted"
+        assert capital - exp.spent <= problem.fidelities.costs[lowest]
+
+    @pytest.mark.parametrize("capital", [1000, None])
+    def test_with_more_capital_it_goes_on(self, capital):
+        exp = Experiment(MFTopTwo(50), arms=3, fidelities=COSTS, capital=capital)
+        rng = np.random.default_rng(0)
+        for _ in range(60):
+            play = exp.ask()
+            exp.tell(play, rng.normal(play.arm))
+        assert exp.spent > 50
+        assert exp.best() == 2
+
+    def test_a_comparison_needs_both(self):
+        """What is left pays for one look at the top, and nobody was looked at there: it goes on below."""
+        exp = Experiment(MFTopTwo(60), arms=9, fidelities=COSTS, capital=60)
+        plays = played_out(exp, lambda play, i: play.arm / 9 + 0.01 * (i % 3))
+        assert [fidelity for _, fidelity in plays] == [1] * 15
+
+    def test_pending_plays_count_as_spent(self):
+        exp = Experiment(MFTopTwo(50), arms=4, fidelities=COSTS, capital=50)
+        plays = exp.ask(100)
+        assert 50 - sum(play.cost for play in plays) < 4
+        with pytest.raises(CapitalExhausted):
+            exp.ask()
+        exp.fail(plays[-1])
+        assert exp.ask().cost <= plays[-1].cost
+
+
+class TestAskTell:
+    def test_keeps_the_contract(self):
+        for capital in (1e-6, 1, 5, 40, 1e9):
+            check_policy(MFTopTwo(capital))
+
+    @pytest.mark.parametrize("batch", [1, 7])
+    def test_resumed_at_any_point_it_goes_on_the_same(self, batch):
+        problem = learning_curve_problem("cmc")
+        capital = 3 * full_look(problem)
+        exp = Experiment(MFTopTwo(capital), arms=problem.arms, fidelities=problem.fidelities)
+        rng = np.random.default_rng(0)
+        for step in range(120 // batch):
+            plays = exp.ask(batch)
+            if step % 9 == 3:
+                again = Experiment.from_json(exp.to_json())
+                copy = Experiment.from_json(exp.to_json())
+                ahead = ([(play.arm, play.fidelity) for play in one.ask(5)] for one in (exp, copy))
+                assert next(ahead) == next(ahead)
+                exp = again
+            for play in rng.permutation(len(plays)).tolist():
+                exp.tell(plays[play], problem.draw(plays[play].arm, plays[play].fidelity, rng))
+
+    def test_kept_in_a_store(self, tmp_path):
+        plain = Experiment(MFTopTwo(200), arms=6, fidelities=COSTS, capital=200)
+        straight = played_out(plain, lambda play, i: np.sin(3.0 * i) + play.arm)
+        with Store(tmp_path / "one.db") as store:
+            exp = store.create("exp", MFTopTwo(200), arms=6, fidelities=COSTS, capital=200)
+            first = []
+            for i in range(8):
+                play = exp.ask()
+                exp.tell(play, np.sin(3.0 * i) + play.arm)
+                first.append((play.arm, play.fidelity))
+        with Store(tmp_path / "one.db") as store:
+            exp = store.open("exp")
+            assert exp.policy == MFTopTwo(200)
+            rest = played_out(exp, lambda play, i: np.sin(3.0 * (i + 8)) + play.arm)
+            assert first + rest == straight
+            assert exp.best() == plain.best()
+
+    def test_many_workers_from_the_start(self):
+        """More workers than arms, before any result: everybody gets something, untouched arms first."""
+        exp = Experiment(MFTopTwo(1000), arms=3, fidelities=COSTS)
+        plays = exp.ask(9)
+        assert [play.arm for play in plays[:3]] == [0, 1, 2]
+        assert sorted(play.arm for play in plays) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
+
+    def test_during_the_sweep_untouched_arms_first(self):
+        exp = Experiment(MFTopTwo(1000), arms=5, fidelities=COSTS)
+        exp.tell(exp.ask(), 0.5)
+        assert [play.arm for play in exp.ask(4)] == [1, 2, 3, 4]
+        assert exp.ask().arm == 0  # the only one with a result
+
+    def test_pending_plays_spread_over_more_than_one_look(self):
+        exp = Experiment(MFTopTwo(2000), arms=5, fidelities=COSTS)
+        rng = np.random.default_rng(0)
+        for _ in range(12):
+            play = exp.ask()
+            exp.tell(play, rng.normal(0, 0.1))
+        values = exp.policy.index(exp.stats, COSTS)
+        assert len({(play.arm, play.fidelity) for play in exp.ask(10)}) > 1
+        np.testing.assert_array_equal(exp.policy.index(exp.stats, COSTS), values)
+
+    def test_a_failing_arm_does_not_stall_the_sweep(self):
+        exp = Experiment(MFTopTwo(100), arms=5, fidelities=COSTS, capital=100)
+        arms = set()
+        while True:
+            try:
+                play = exp.ask()
+            except CapitalExhausted:
+                break
+            if play.arm == 2:
+                exp.fail(play)
+            else:
+                arms.add(play.arm)
+                exp.tell(play, float(play.arm))
+        assert exp.set_aside == (2,)
+        assert arms == {0, 1, 3, 4}
+        assert exp.best() == 4
+
+    def test_retired_arms_are_skipped(self):
+        exp = Experiment(MFTopTwo(200), arms=5, fidelities=COSTS, capital=200)
+        exp.retire_arm(1)
+        for _ in range(6):
+            play = exp.ask()
+            exp.tell(play, float(play.arm))
+        exp.retire_arm(4)
+        arms = {arm for arm, _ in played_out(exp, lambda play, _: float(play.arm))}
+        assert arms <= {0, 2, 3}
+        assert exp.best() == 3
+
+    def test_new_arms_are_looked_at(self):
+        exp = Experiment(MFTopTwo(1000), arms=3, fidelities=COSTS)
+        rng = np.random.default_rng(0)
+        for _ in range(12):
+            exp.tell(exp.ask(), rng.normal())
+        new = exp.add_arm("new")
+        assert exp.ask().arm == new
+
+    def test_costs_that_change_on_the_way(self):
+        """Nothing of the old costs stays: a chain that links other fidelities than now is made anew."""
+        policy = MFTopTwo(100)
+        stats = Stats.empty(3, 10)
+        stats.counts[0], stats.sums[0], stats.squares[0] = 1, np.arange(10) / 10, (np.arange(10) / 10) ** 2
+        stats = replace(stats, memory=policy.remember(stats, Fidelities([1, 50, 60])))
+        dear, cheap = Fidelities([2, 60, 70]), Fidelities([1, 4, 16])
+        assert isinstance(stats.memory, Chain)
+        assert stats.memory.rows == (0, 2)
+        for told in (dear, cheap):
+            fresh = replace(stats, memory=None)
+            if told is cheap:
+                assert policy.choose(stats, told) == policy.choose(fresh, told)
+            arm, m = policy.choose(stats, told)
+            assert arm in range(10)
+            assert m in policy.kept(told)
+            assert np.isfinite(policy.index(stats, told)).all()
+
+    @pytest.mark.parametrize("reward", [0.0, 0.5, 1e150, -1e150, 1e-150, 1e-155])
+    def test_equal_rewards(self, reward):
+        exp = Experiment(MFTopTwo(300), arms=4, fidelities=COSTS, capital=300)
+        for play in exp.plays():
+            exp.tell(play, reward)
+            check_chain(exp.stats.memory)
+            assert np.isfinite(exp.policy.index(exp.stats, COSTS)[exp.stats.counts.any(axis=0)]).all()
+        assert exp.best() == 0
+
+    def test_zeros_and_ones(self):
+        problem = Problem([[0.2, 0.5, 0.5, 0.9]] * 3, COSTS, Bernoulli())
+        rng = np.random.default_rng(0)
+        exp = Experiment(MFTopTwo(3000), arms=4, fidelities=COSTS, capital=3000)
+        played_out(exp, lambda play, _: problem.draw(play.arm, play.fidelity, rng))
+        assert exp.best() == 3
+
+    def test_its_memory_cannot_be_written(self):
+        exp = Experiment(MFTopTwo(100), arms=2, fidelities=COSTS)
+        exp.tell(exp.ask(), 0.1)
+        chain = exp.stats.memory
+        assert isinstance(chain, Chain)
+        with pytest.raises(ValueError, match="read-only"):
+            chain.noise[0] = 5
+
+    def test_simulated(self):
+        problem = learning_curve_problem("cmc")
+        capital = full_look(problem)
+        sim = simulate(problem, MFTopTwo(capital), capital=capital, runs=2, workers=1)
+        assert (sim.spent <= limit(capital)).all()
+        assert (sim.spent > 0.9 * capital).all()
+
+
+class TestParameters:
+    @pytest.mark.parametrize(
+        ("option", "said"),
+        [
+            ({"capital": 0}, "capital must be positive and finite, got 0.0"),
+            ({"capital": "all"}, "capital must be a number, got 'all'"),
+            ({"capital": float("inf")}, "capital must be finite, got inf"),
+            ({"share": 0}, "share must be positive and finite, got 0"),
+            ({"share": 1.5}, "share must be at most 1, got 1.5"),
+            ({"kappa": 0.5}, "kappa must be at least 1, got 0.5"),
+            ({"noise": float("nan")}, "noise must be positive and finite, got nan"),
+        ],
+    )
+    def test_refused(self, option, said):
+        with pytest.raises(ValueError, match="must be") as error:
+            MFTopTwo(**{"capital": 10, **option})
+        assert str(error.value) == said
+
+    def test_on_the_wire(self):
+        record = json.loads(json.dumps(policy_record(MFTopTwo(10, share=0.5))))
+        assert policy_from_record(record) == MFTopTwo(10, share=0.5)
+        with pytest.raises(ValueError, match=r"policy MFTopTwo must have the fields \['capital'\], got \['share'\]"):
+            policy_from_record({"name": "MFTopTwo", "share": 0.5})

@@ -1,0 +1,393 @@
+"""MFAda, MFBayes and MFTopTwo written out plainly, one arm and one fidelity at a time, as the rules are stated.
+
+Only the rounding of square roots (policies/exploration.py) and the order of additions are taken over from the package:
+they decide ties, and are part of the rule.
+"""
+
+import math
+from dataclasses import replace
+
+import numpy as np
+
+from mfbandit import Bounded, Stats
+
+GRAIN = 2.0**-30
+
+
+def policy_plays(problem, policy, n, seed, look=lambda _: None):
+    """The first plays as a policy of the package chooses them; ``look`` sees its memory after each."""
+    rng, stats, plays = np.random.default_rng(seed), Stats.empty(len(problem.fidelities), problem.arms), []
+    for _ in range(n):
+        arm, m = policy.choose(stats.read_only(), problem.fidelities)
+        plays.append((arm, m))
+        reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
+        stats.counts[m, arm] += 1
+        stats.sums[m, arm] += reward
+        stats.squares[m, arm] += reward * reward
+        if hasattr(policy, "remember"):
+            stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
+            look(stats.memory)
+    return plays
+
+
+def spent_on(plays, costs, k):
+    total = 0.0
+    for m, cost in enumerate(costs):
+        total += cost * plays[m][k]
+    return total
+
+
+def level_ratios(plays, costs):
+    """S/H_k for every arm, H_k = sum over j of min(c_k, sqrt(c_k c_j))."""
+    arms = range(len(plays[0]))
+    roots = [math.floor(math.sqrt(spent_on(plays, costs, k) / costs[0]) / GRAIN + 0.5) for k in arms]
+    total = 0.0
+    for m, cost in enumerate(costs):
+        total += cost * sum(plays[m])
+    ratios = []
+    for k in arms:
+        overlap = sum(min(roots[k], roots[j]) for j in arms)
+        ratios.append(total / costs[0] / ((roots[k] * GRAIN) * (overlap * GRAIN)) if roots[k] else math.inf)
+    return ratios
+
+
+def kl(p, q):
+    if p == q:
+        return 0.0
+    if (q <= 0 and p > 0) or (q >= 1 and p < 1):
+        return math.inf
+    win = p * math.log(p / q) if p > 0 else 0.0
+    return win + ((1 - p) * math.log((1 - p) / (1 - q)) if p < 1 else 0.0)
+
+
+def kl_upper(p, level):
+    """By bisection; slow, and right to 1e-15 or so."""
+    low, high = p, 1.0
+    for _ in range(200):
+        middle = (low + high) / 2
+        if kl(p, middle) > level:
+            high = middle
+        else:
+            low = middle
+    return low
+
+
+def mfada(plays, sums, fidelities, upper):  # noqa: PLR0912 - the rule, all of it in one place
+    """The next play of MFAda; ``upper`` is the inverse of kl that ties are to be broken by."""
+    costs, biases, tails = fidelities.costs, fidelities.biases, fidelities.tails
+    top, arms = len(costs) - 1, range(len(plays[0]))
+    for k in arms:
+        if not any(plays[m][k] for m in range(top + 1)):
+            return k, 0
+    ratios = level_ratios(plays, costs)
+    index, value, lowest, deviation = [], [], [], []
+    for k in arms:
+        effort = math.log(1 + ratios[k])
+        best, low, high, deviations = math.inf, -math.inf, math.inf, [math.inf] * (top + 1)
+        for m in range(top + 1):
+            n = plays[m][k]
+            if n == 0:
+                continue
+            mean = sums[m][k] / n
+            if isinstance(tails[m], Bounded):
+                span = tails[m].high - tails[m].low
+                scaled = min(max((mean - tails[m].low) / span, 0.0), 1.0)
+                bound = tails[m].low + span * upper(scaled, effort / n)
+                p = (scaled * n + 0.5) / (n + 1)
+                deviations[m] = span * math.sqrt(p * (1 - p) / n)
+            else:
+                bound = mean + tails[m].scale * math.sqrt(2 * effort / n)
+                deviations[m] = tails[m].scale / math.sqrt(n)
+            best = min(best, bound + biases[m])
+            low = max(low, mean - biases[m] - 2 * deviations[m])
+            high = min(high, mean + biases[m] + 2 * deviations[m])
+        if all(isinstance(tail, Bounded) for tail in tails):
+            best = min(best, max(tail.high for tail in tails))
+        index.append(best)
+        value.append(min(best, low + max(0.0, high - low) / 2))
+        lowest.append(min(low, best))
+        deviation.append(deviations)
+    arm, leader = index.index(max(index)), value.index(max(value))
+    if arm == leader:
+        for m in range(top):
+            if plays[m][arm] == 0 or deviation[arm][m] >= biases[m] * math.sqrt(costs[m] / costs[m + 1]):
+                return arm, m
+        return arm, top
+    best, chosen = 0.0, top
+    for m in range(top, -1, -1):
+        x, y = lowest[arm] - biases[m], value[leader] - biases[m]
+        if m < top and plays[m][arm] > 0:
+            x = max(x, sums[m][arm] / plays[m][arm] - 2 * deviation[arm][m])
+        if isinstance(tails[m], Bounded):
+            span = tails[m].high - tails[m].low
+            x, y = (min(max((v - tails[m].low) / span, 0.0), 1.0) for v in (x, y))
+            told = kl(x, y) if y > x else 0.0
+        else:
+            told = (y - x) ** 2 / (2 * tails[m].scale ** 2) if y > x else 0.0
+        if told / costs[m] > best:
+            best, chosen = told / costs[m], m
+    return arm, chosen
+
+
+class Bayes:
+    """MFBayes with its chain, one arm at a time."""
+
+    def __init__(self, fidelities, arms, r0=0.5, nu0=2.0, nu=8.0, kappa=2.0):
+        self.r0, self.nu0, self.nu = r0, nu0, nu
+        top = len(fidelities) - 1
+        self.rows = [m for m in range(top) if kappa * fidelities.costs[m] <= fidelities.costs[top]] + [top]
+        self.costs, self.all_costs, self.arms = [fidelities.costs[m] for m in self.rows], fidelities.costs, arms
+        n = len(self.rows)
+        self.counts = [[0] * arms for _ in range(n)]
+        self.sums = [[0.0] * arms for _ in range(n)]
+        self.squares = [[0.0] * arms for _ in range(n)]
+        self.fitted_at = None
+
+    def choose(self):
+        played = sum(map(sum, self.counts))
+        if played < self.arms:
+            return played, self.rows[0]
+        if self.fitted_at is None:
+            once = [self.sums[0][k] if self.counts[0][k] == 1 else -math.inf for k in range(self.arms)]
+            return once.index(max(once)), self.rows[0]
+        ratios = level_ratios(self.counts, [*self.costs]) if self.costs[0] == self.all_costs[0] else None
+        if ratios is None:  # the unit of roots is the lowest fidelity's cost, used or not
+            padded = [[0] * self.arms for _ in self.all_costs]
+            for row, m in enumerate(self.rows):
+                padded[m] = self.counts[row]
+            ratios = level_ratios(padded, self.all_costs)
+        index, values = [], []
+        for k in range(self.arms):
+            _, _, means, variances = self.filter(k)
+            nu = self.nu * (1 + self.counts[-1][k])
+            values.append(means[-1])
+            index.append(
+                means[-1] + math.sqrt(variances[-1]) * math.sqrt(nu * math.expm1(2 * math.log(1 + ratios[k]) / nu))
+            )
+        arm, leader = index.index(max(index)), values.index(max(values))
+        if arm == leader:
+            return arm, self.rows[-1]
+        _, wide, _, variances = self.filter(arm)
+        smooth, link = list(variances), list(variances)
+        for r in range(len(self.rows) - 2, -1, -1):
+            gain = variances[r] / wide[r + 1]
+            smooth[r] = variances[r] + gain * gain * (smooth[r + 1] - wide[r + 1])
+            link[r] = link[r + 1] * gain
+        worth = [link[r] * (link[r] / ((smooth[r] + self.noise[r]) * cost)) for r, cost in enumerate(self.costs)]
+        return arm, self.rows[worth.index(max(worth))]
+
+    def tell(self, arm, fidelity, reward):
+        r = self.rows.index(fidelity)
+        self.counts[r][arm] += 1
+        self.sums[r][arm] += reward
+        self.squares[r][arm] += reward * reward
+        spent = 0.0
+        for cost, row in zip(self.costs, self.counts, strict=True):
+            spent += cost * sum(row)
+        played = sum(map(sum, self.counts))
+        if played == self.arms + min(5, self.arms):
+            self.start_values()
+            for _ in range(5):
+                self.em_step()
+            self.fitted_at = spent
+        elif self.fitted_at is not None and spent >= 1.01 * self.fitted_at:
+            self.fit_noise()
+            self.em_step()
+            self.fitted_at = spent
+
+    def floor(self):
+        total = 0.0
+        for row in self.squares:
+            for square in row:
+                total += square
+        size = math.sqrt(total / sum(map(sum, self.counts)))
+        return 1e-9 * 1e-9 * (size * size if size > 0 else 1.0)
+
+    def fit_noise(self):
+        self.noise: list[float] = []
+        for r in range(len(self.rows)):
+            within, freedom = 0.0, 0.0
+            for k in range(self.arms):
+                n = self.counts[r][k]
+                if n:
+                    within += max(self.squares[r][k] - self.sums[r][k] * self.sums[r][k] / n, 0.0)
+                    freedom += n - 1
+            before = 5.0 if r else 0.0
+            below = self.noise[-1] if r else 0.0
+            self.noise.append(max((before * below + within) / max(before + freedom, 1.0), self.floor()))
+
+    def start_values(self):
+        means = [total / n for total, n in zip(self.sums[0], self.counts[0], strict=True)]
+        self.start = 0.0
+        for mean in means:
+            self.start += mean
+        self.start /= len(means)
+        variance = 0.0
+        for mean in means:
+            variance += (mean - self.start) * (mean - self.start)
+        variance /= len(means)
+        self.fit_noise()
+        self.spread = max(variance - self.noise[0], 0.1 * variance, 0.01 * self.noise[0], self.floor())
+        steps = len(self.rows) - 1
+        self.shifts, self.steps = [0.0] * steps, [self.r0 * self.r0 * self.spread] * steps
+        self.predicted = list(self.steps)
+
+    def filter(self, k):
+        mean, variance = self.start, self.spread
+        before, wide, means, variances = [], [], [], []
+        for r in range(len(self.rows)):
+            before.append(mean)
+            wide.append(variance)
+            n = self.counts[r][k]
+            seen = self.sums[r][k] / n if n else 0.0
+            weight = variance * n + self.noise[r]
+            mean = mean + variance * n / weight * (seen - mean)
+            variance = variance * (self.noise[r] / weight)
+            means.append(mean)
+            variances.append(variance)
+            if r < len(self.rows) - 1:
+                mean, variance = mean + self.shifts[r], variance + self.predicted[r]
+        return before, wide, means, variances
+
+    def em_step(self):
+        floor, last = self.floor(), len(self.rows) - 1
+        smooth, unsure, gains = [], [], []
+        for k in range(self.arms):
+            before, wide, means, variances = self.filter(k)
+            s, u, g = list(means), list(variances), [0.0] * (last + 1)
+            for r in range(last - 1, -1, -1):
+                g[r] = variances[r] / wide[r + 1]
+                u[r] = variances[r] + g[r] * g[r] * (u[r + 1] - wide[r + 1])
+                s[r] = means[r] + g[r] * (s[r + 1] - before[r + 1])
+            smooth.append(s)
+            unsure.append(u)
+            gains.append(g)
+        seen = [k for k in range(self.arms) if any(row[k] for row in self.counts)]
+        start = 0.0
+        for k in seen:
+            start += smooth[k][0]
+        start /= len(seen)
+        spread = 0.0
+        for k in seen:
+            spread += (smooth[k][0] - start) * (smooth[k][0] - start) + unsure[k][0]
+        spread = max(spread / len(seen), 0.01 * self.noise[0], floor)
+        for r in range(last):
+            above = [k for k in range(self.arms) if any(self.counts[h][k] for h in range(r + 1, last + 1))]
+            moved = 0.0
+            for k in above:
+                moved += smooth[k][r + 1] - smooth[k][r]
+            shift = moved / (len(above) + self.steps[r] / self.spread)
+            squares = 0.0
+            for k in above:
+                off = smooth[k][r + 1] - smooth[k][r] - shift
+                squares += off * off + max(unsure[k][r + 1] * (1 - 2 * gains[k][r]) + unsure[k][r], 0.0)
+            self.shifts[r] = shift
+            self.steps[r] = max((self.nu0 * self.r0 * self.r0 * spread + squares) / (self.nu0 + len(above)), floor)
+            self.predicted[r] = self.steps[r] * (1 + 1 / (len(above) + 1.0))
+        self.start, self.spread = start, spread
+
+
+class TopTwo(Bayes):
+    """MFTopTwo with its chain, one arm at a time."""
+
+    def __init__(self, fidelities, arms, capital):
+        super().__init__(fidelities, arms, r0=0.5, nu0=5.0)
+        kept = [len(fidelities) - 1]
+        for m in range(len(fidelities) - 2, -1, -1):
+            if 1.5 * fidelities.costs[m] <= fidelities.costs[kept[0]]:
+                kept = [m, *kept]
+        self.capital, self.swept, best = capital * (1 + 1e-12), 1, 0.0
+        lowest = kept[0]
+        for between, m in enumerate(reversed(kept[:-1] if len(kept) > 1 else kept)):
+            affordable = 0.75 * capital * (1 + 1e-12)
+            n = arms if arms * fidelities.costs[m] <= affordable else int(affordable / fidelities.costs[m])
+            worth = n / (1 + between)
+            if worth > best:
+                best, lowest, self.swept = worth, m, n
+        self.rows = [m for m in kept if m >= lowest]
+        self.costs = [fidelities.costs[m] for m in self.rows]
+        self.counts, self.sums, self.squares = ([[zero] * arms for _ in self.rows] for zero in (0, 0.0, 0.0))  # type: ignore[assignment]
+
+    def left(self):
+        spent = 0.0
+        for cost, row in zip(self.costs, self.counts, strict=True):
+            spent += cost * sum(row)
+        return self.capital - spent
+
+    def choose(self):
+        seen = [k for k in range(self.arms) if any(row[k] for row in self.counts)]
+        if len(seen) < self.swept and (self.costs[0] <= self.left() or not seen):
+            return min(set(range(self.arms)) - set(seen)), self.rows[0]
+        beliefs = {k: self.filter(k) for k in seen}
+        mean = {k: beliefs[k][2][-1] for k in seen}
+        variance = {k: math.sqrt(beliefs[k][3][-1]) ** 2 for k in seen}
+        leader = max(seen, key=lambda k: mean[k])
+        behind = {k: (mean[leader] - mean[k]) / math.sqrt(variance[leader] + variance[k]) for k in seen if k != leader}
+        pair = [leader, min(behind, key=lambda k: behind[k])] if behind else [leader]
+        options = []
+        for r, cost in enumerate(self.costs):
+            new = sum(self.counts[r][k] == 0 for k in pair)
+            if max(new, 1) * cost <= self.left():
+                options.append(r)
+        if not options:
+            options = [0] if self.costs[0] <= self.left() else list(range(len(self.rows)))
+        best, chosen = -1.0, (leader, self.rows[0])
+        for k in pair:
+            _, wide, _, variances = beliefs[k]
+            smooth, link = list(variances), list(variances)
+            for r in range(len(self.rows) - 2, -1, -1):
+                gain = variances[r] / wide[r + 1]
+                smooth[r] = variances[r] + gain * gain * (smooth[r + 1] - wide[r + 1])
+                link[r] = link[r + 1] * gain
+            for r in options:
+                worth = link[r] * (link[r] / ((smooth[r] + self.noise[r]) * self.costs[r]))
+                if worth > best:
+                    best, chosen = worth, (k, self.rows[r])
+        return chosen
+
+    def tell(self, arm, fidelity, reward):
+        r = self.rows.index(fidelity)
+        self.counts[r][arm] += 1
+        self.sums[r][arm] += reward
+        self.squares[r][arm] += reward * reward
+        self.fit_noise()
+        seen = sum(any(row[k] for row in self.counts) for k in range(self.arms))
+        if sum(map(sum, self.counts)) == seen:  # no second look yet
+            self.start_values()
+            for _ in range(5):
+                self.em_step()
+        else:
+            self.em_step()
+
+    def first_means(self):
+        numbers = [sum(n > 0 for n in row) for row in self.counts]
+        r = numbers.index(max(numbers))
+        means = [total / n for total, n in zip(self.sums[r], self.counts[r], strict=True) if n]
+        start = 0.0
+        for mean in means:
+            start += mean
+        start /= len(means)
+        variance = 0.0
+        for mean in means:
+            variance += (mean - start) * (mean - start)
+        return start, variance / len(means)
+
+    def fit_noise(self):
+        _, variance = self.first_means()
+        self.noise = []
+        for r in range(len(self.rows)):
+            within, freedom = 0.0, 0.0
+            for k in range(self.arms):
+                n = self.counts[r][k]
+                if n:
+                    within += max(self.squares[r][k] - self.sums[r][k] * self.sums[r][k] / n, 0.0)
+                    freedom += n - 1
+            before, below = (5.0, 0.7 * self.noise[-1]) if r else (1.0, 0.05 * variance)
+            self.noise.append(max((before * below + within) / max(before + freedom, 1.0), self.floor()))
+
+    def start_values(self):
+        self.start, variance = self.first_means()
+        self.spread = max(variance - self.noise[0], 0.1 * variance, 0.01 * self.noise[0], self.floor())
+        steps = len(self.rows) - 1
+        self.shifts, self.steps = [0.0] * steps, [self.r0 * self.r0 * self.spread] * steps
+        self.predicted = list(self.steps)

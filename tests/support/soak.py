@@ -1,0 +1,130 @@
+"""A long run of kills, for a release: `make soak`, or `python tests/support/soak.py --kills 1000 --postgres`.
+
+Needs no pytest. Ctrl-C ends the killing; what was done until then is compared and reported all the same.
+"""
+
+import argparse
+import json
+import platform
+import signal
+import sqlite3
+import sys
+import tempfile
+import time
+from contextlib import ExitStack
+from dataclasses import asdict, replace
+from datetime import UTC, datetime
+from pathlib import Path
+from typing import Any
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, this folder alone would be searched
+
+import mfbandit
+from tests.support import crash, postgres
+
+EVERY = 5.0  # seconds between lines of progress
+
+
+class Progress:
+    """A line every few seconds: how far it is, and when it may end. Ctrl-C ends it after the kill that is under way.
+
+    Args:
+        total: kills in all.
+    """
+
+    def __init__(self, total: int) -> None:
+        self._total, self._began, self._shown = total, time.monotonic(), 0.0
+        self._going_on = True
+        signal.signal(signal.SIGINT, self._stop)
+
+    def _stop(self, *_: object) -> None:
+        self._going_on = False
+        signal.signal(signal.SIGINT, signal.default_int_handler)
+        say("stopping, and comparing what there is; Ctrl-C again leaves at once")
+
+    def __call__(self, kills: int, diaries: list[crash.Diary]) -> bool:
+        """Show it, if it is time; whether to go on."""
+        now = time.monotonic()
+        if now - self._shown >= EVERY:
+            self._show(kills, diaries, now)
+        return self._going_on
+
+    def _show(self, kills: int, diaries: list[crash.Diary], now: float) -> None:
+        self._shown, passed = now, now - self._began
+        kept, left = sum(len(diary.kept) for diary in diaries), passed / kills * (self._total - kills)
+        say(f"{kills:,} of {self._total:,} kills, {kept:,} results acknowledged, {passed:.0f} s, {left:.0f} s to go")
+
+
+def say(text: str) -> None:
+    """Print a line at once."""
+    sys.stdout.write(f"{text}\n")
+    sys.stdout.flush()
+
+
+def soak(kills: int, *, on_postgres: bool, seed: int) -> crash.Record:
+    """Kill as often as that, on a store that is deleted afterwards."""
+    plan = crash.Plan(kills=kills, seed=seed)
+    with ExitStack() as stack:
+        folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mfbandit-soak-")))
+        tick = Progress(kills)
+        if not on_postgres:
+            return crash.run(str(folder / "soak.db"), folder, plan, tick=tick)
+        server = stack.enter_context(postgres.Server())
+        both = replace(plan, ways=("kill", "server"))
+        return crash.run(server.database("soak"), folder, both, server=server, tick=tick)
+
+
+def report(record: crash.Record, *, on_postgres: bool) -> dict[str, Any]:
+    """The result with what it was made on."""
+    return {
+        **asdict(record),
+        "store": "PostgreSQL" if on_postgres else "SQLite",
+        "date": datetime.now(UTC).isoformat(timespec="seconds"),
+        "mfbandit": mfbandit.__version__,
+        "python": platform.python_version(),
+        "database": postgres_version() if on_postgres else sqlite3.sqlite_version,
+        "system": platform.platform(),
+    }
+
+
+def postgres_version() -> str:
+    """Of the server that was killed."""
+    return (postgres.cluster() / "PG_VERSION").read_text().strip()
+
+
+def table(found: dict[str, Any]) -> str:
+    """The report, one thing a line."""
+    names = {"asked": "plays acknowledged", "told": "results acknowledged"}
+    shown = {names.get(name, name): value for name, value in found.items() if name != "faults"}
+    width = max(map(len, shown))
+    return "\n".join(f"{name:{width}}  {_text(value)}" for name, value in shown.items())
+
+
+def _text(value: object) -> str:
+    return f"{value:,.1f}" if isinstance(value, float) else f"{value:,}" if isinstance(value, int) else str(value)
+
+
+def main() -> int:
+    """Soak, print, write down; 1 if anything was lost, doubled or otherwise wrong."""
+    words = argparse.ArgumentParser(description="Kill a service under load, again and again.")
+    words.add_argument("--kills", type=int, default=1000)
+    words.add_argument("--postgres", action="store_true", help="on PostgreSQL, whose server is killed, too")
+    words.add_argument("--seed", type=int, default=1)
+    words.add_argument("--out", type=Path, help="a JSON file for the result")
+    given = words.parse_args()
+    try:
+        record = soak(given.kills, on_postgres=given.postgres, seed=given.seed)
+    except postgres.NoPostgres as error:
+        words.error(str(error))
+    found = report(record, on_postgres=given.postgres)
+    say(table(found))
+    for fault in record.faults:
+        say(f"\n{fault}")
+    if given.out is not None:
+        given.out.parent.mkdir(parents=True, exist_ok=True)
+        given.out.write_text(json.dumps(found, indent=2) + "\n")
+    return 0 if record.good else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
