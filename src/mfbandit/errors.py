@@ -1,36 +1,64 @@
-"""What can go wrong while an experiment runs. Bad arguments are plain ``ValueError``s."""
+"""What can go wrong, as classes: whoever catches one knows whose turn it is.
+
+Every error that this package raises on purpose is an :class:`MFBanditError`. Each also is the built-in exception that
+fits, so that ``except ValueError`` works as expected. Anything else that comes out of the package is a bug.
+"""
 
 
-class CapitalExhausted(RuntimeError):
+class MFBanditError(Exception):
+    """The base class of all errors that this package raises on purpose."""
+
+
+class InvalidArgument(MFBanditError, ValueError):
+    """A value that was passed in is not allowed; the message names the thing, the rule and the value."""
+
+
+class MissingExtra(MFBanditError, ImportError):
+    """An optional dependency is not installed; the message names the extra that brings it."""
+
+
+class CapitalExhausted(MFBanditError, RuntimeError):
     """The play that the policy wants next does not fit into what is left of the capital."""
 
 
-class NoActiveArms(RuntimeError):
+class NoActiveArms(MFBanditError, RuntimeError):
     """Every arm is retired or set aside, so there is nothing to ask for."""
 
 
-class ExperimentPaused(RuntimeError):
+class ExperimentPaused(MFBanditError, RuntimeError):
     """The experiment hands out no plays until it is resumed; results are still taken."""
 
 
-class NoResults(RuntimeError):
+class NoResults(MFBanditError, RuntimeError):
     """No active arm has a result yet, so there is nothing to recommend."""
 
 
-class UnknownPlay(LookupError):
+class UnknownPlay(MFBanditError, LookupError):
     """The play was not asked from this experiment."""
 
 
-class Conflict(ValueError):
+class Conflict(MFBanditError, ValueError):
     """Another outcome of the play, or another experiment of that name, is already kept, and stays."""
 
 
-class UnknownExperiment(LookupError):
+class UnknownExperiment(MFBanditError, LookupError):
     """The store has no experiment of that name."""
 
 
-class StoreError(RuntimeError):
+class ReplayExhausted(MFBanditError, RuntimeError):
+    """A policy asked for more rewards than a :class:`~mfbandit.Replay` table has."""
+
+
+class ExecutorBroken(MFBanditError, RuntimeError):
+    """Every worker of an executor is lost, or the executor or its cluster is gone."""
+
+
+class StoreError(MFBanditError, RuntimeError):
     """A store cannot do what it was asked for."""
+
+
+class StoreNotFound(StoreError, LookupError):
+    """There is no store at that place."""
 
 
 class StoreHeld(StoreError):

@@ -14,6 +14,7 @@ from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocato
 from numpy.typing import ArrayLike
 
 from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Problem
 from mfbandit.simulation import Simulation
 from mfbandit.theory import gaps, partition
@@ -165,7 +166,7 @@ def plot_regret(
     """
     named = list(sims.items()) if isinstance(sims, Mapping) else [(sim.policy, sim) for sim in sims]
     if not named:
-        raise ValueError(f"sims must have at least one simulation, got {sims!r}")
+        raise InvalidArgument(f"sims must have at least one simulation, got {sims!r}")
     ax = _axes(ax)
     for i, (label, sim) in enumerate(named):
         summary, colour = sim.summary(confidence), COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]]

@@ -4,6 +4,8 @@ import math
 import operator
 from typing import SupportsFloat, SupportsIndex
 
+from mfbandit.errors import InvalidArgument
+
 HUGE = 1e150  # squares of rewards are summed and have to stay finite
 
 
@@ -16,12 +18,12 @@ def number(what: str, value: object) -> float:
     0.0
     >>> number("reward", "1")
     Traceback (most recent call last):
-    ValueError: reward must be a number, got '1'
+    mfbandit.errors.InvalidArgument: reward must be a number, got '1'
     """
     result = _float(what, value)
     if not -HUGE <= result <= HUGE:
         rule = f"at most {HUGE:g} in size" if math.isfinite(result) else "finite"
-        raise ValueError(f"{what} must be {rule}, got {value}")
+        raise InvalidArgument(f"{what} must be {rule}, got {value}")
     return result + 0.0  # -0.0 becomes 0.0: SQLite keeps no sign of a zero
 
 
@@ -30,11 +32,11 @@ def positive(what: str, value: object) -> float:
 
     >>> positive("rho", 0)
     Traceback (most recent call last):
-    ValueError: rho must be positive and finite, got 0
+    mfbandit.errors.InvalidArgument: rho must be positive and finite, got 0
     """
     result = _float(what, value)
     if not 0 < result < math.inf:
-        raise ValueError(f"{what} must be positive and finite, got {value}")
+        raise InvalidArgument(f"{what} must be positive and finite, got {value}")
     return result
 
 
@@ -43,11 +45,11 @@ def cost(value: object) -> float:
 
     >>> cost(-1)
     Traceback (most recent call last):
-    ValueError: cost must not be negative, got -1
+    mfbandit.errors.InvalidArgument: cost must not be negative, got -1
     """
     result = number("cost", value)
     if result < 0:
-        raise ValueError(f"cost must not be negative, got {value}")
+        raise InvalidArgument(f"cost must not be negative, got {value}")
     return result
 
 
@@ -56,12 +58,12 @@ def whole(what: str, value: object) -> int:
 
     >>> whole("n", 2.5)
     Traceback (most recent call last):
-    ValueError: n must be a whole number, got 2.5
+    mfbandit.errors.InvalidArgument: n must be a whole number, got 2.5
     """
     if isinstance(value, int):
         return value
     if not isinstance(value, SupportsIndex):
-        raise ValueError(f"{what} must be a whole number, got {value!r}")
+        raise InvalidArgument(f"{what} must be a whole number, got {value!r}")
     return operator.index(value)
 
 
@@ -70,10 +72,10 @@ def seed(value: object) -> int:
 
     >>> seed(-1)
     Traceback (most recent call last):
-    ValueError: seed must not be negative, got -1
+    mfbandit.errors.InvalidArgument: seed must not be negative, got -1
     """
     if whole("seed", value) < 0:
-        raise ValueError(f"seed must not be negative, got {value}")
+        raise InvalidArgument(f"seed must not be negative, got {value}")
     return whole("seed", value)
 
 
@@ -82,10 +84,10 @@ def flag(what: str, value: object) -> bool:
 
     >>> flag("kl", "yes")
     Traceback (most recent call last):
-    ValueError: kl must be True or False, got 'yes'
+    mfbandit.errors.InvalidArgument: kl must be True or False, got 'yes'
     """
     if not isinstance(value, bool):
-        raise ValueError(f"{what} must be True or False, got {value!r}")
+        raise InvalidArgument(f"{what} must be True or False, got {value!r}")
     return value
 
 
@@ -97,4 +99,4 @@ def _float(what: str, value: object) -> float:
             return float(value)
     except (TypeError, OverflowError):
         pass
-    raise ValueError(f"{what} must be a number, got {value!r}")
+    raise InvalidArgument(f"{what} must be a number, got {value!r}")

@@ -43,6 +43,7 @@ from pathlib import Path
 from typing import Any
 
 from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
 from mfbandit.problems import (
     Bernoulli,
@@ -107,7 +108,7 @@ class Table:
         if key not in self._values:
             near = difflib.get_close_matches(key, self._values, n=1)
             hint = f"; it has {near[0]}, did you mean {key}?" if near else ""
-            raise ValueError(f"{self.where} needs the key {key}, {kind.words}{hint}")
+            raise InvalidArgument(f"{self.where} needs the key {key}, {kind.words}{hint}")
         return self.get(key, kind)
 
     def get(self, key: str, kind: Kind, default: Any = None) -> Any:  # noqa: ANN401
@@ -115,7 +116,7 @@ class Table:
         self._known.append(key)
         value = self._values.get(key, default)
         if key in self._values and not kind.fits(value):
-            raise ValueError(f"{self.where} {key} must be {kind.words}, got {_shown(value)}")
+            raise InvalidArgument(f"{self.where} {key} must be {kind.words}, got {_shown(value)}")
         return value
 
     def chosen(self, keys: dict[str, Kind]) -> dict[str, Any]:
@@ -129,7 +130,7 @@ class Table:
             if key not in self._known:
                 near = difflib.get_close_matches(key, self._known, n=1)
                 hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(self._known)}"
-                raise ValueError(f"{self.where} has no {self._what} {_shown(key).strip(QUOTES)}; {hint}")
+                raise InvalidArgument(f"{self.where} has no {self._what} {_shown(key).strip(QUOTES)}; {hint}")
 
 
 class Config:
@@ -155,7 +156,7 @@ class Config:
         """A table of the file, empty if it is not there."""
         values = self._tables.get(name, {})
         if not isinstance(values, dict):
-            raise ValueError(f"{self._path}: {name} must be a table, [{name}], got {_shown(values)}")
+            raise InvalidArgument(f"{self._path}: {name} must be a table, [{name}], got {_shown(values)}")
         return Table(f"{self._path}: [{name}]", values)
 
     def has(self, name: str) -> bool:
@@ -165,7 +166,7 @@ class Config:
     def fidelities(self) -> Fidelities:
         """[fidelities]: costs, and biases, scale or range, and names where known."""
         if not self.has("fidelities"):
-            raise ValueError(f"{self._path}: the table [fidelities] is missing; it needs at least the key costs")
+            raise InvalidArgument(f"{self._path}: the table [fidelities] is missing; it needs at least the key costs")
         table = self.table("fidelities")
         costs = table.need("costs", NUMBERS)
         biases, names = table.get("biases", NUMBERS), table.get("names", TEXTS)
@@ -177,7 +178,7 @@ class Config:
     def problem(self) -> Problem:
         """[problem]: a ready one by name, or means and rewards of one's own with [fidelities]."""
         if not self.has("problem"):
-            raise ValueError(
+            raise InvalidArgument(
                 f"{self._path}: the table [problem] is missing; it needs one of the keys {', '.join(_READY)} or means"
             )
         table = self.table("problem")
@@ -193,7 +194,7 @@ class Config:
 
     def _ready(self, table: Table, key: str, make: Callable[[Table], Problem]) -> Problem:
         if self.has("fidelities"):
-            raise ValueError(f"{table.where} {key} brings its own fidelities: leave out the table [fidelities]")
+            raise InvalidArgument(f"{table.where} {key} brings its own fidelities: leave out the table [fidelities]")
         with at(table.where):
             problem = make(table)
         table.close()
@@ -203,23 +204,23 @@ class Config:
         """[[policies]]: each with a name and its parameters; MF-UCB and UCB where there are none."""
         given = self._tables.get("policies", [])
         if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-            raise ValueError(f"{self._path}: policies must be tables, [[policies]], got {_shown(given)}")
+            raise InvalidArgument(f"{self._path}: policies must be tables, [[policies]], got {_shown(given)}")
         tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
         return [self._policy(table) for table in tables] or [MFUCB(), UCB()]
 
     def grid(self) -> dict[str, Any]:
         """[grid]: problems by name, and capitals or looks, as :func:`mfbandit.study` takes them."""
         if not self.has("grid"):
-            raise ValueError(f"{self._path}: the table [grid] is missing; it needs the key capitals or looks")
+            raise InvalidArgument(f"{self._path}: the table [grid] is missing; it needs the key capitals or looks")
         table = self.table("grid")
         given = table.get("problems", TABLE_LIST)
         options = table.chosen({"capitals": NUMBERS, "looks": NUMBERS})
         table.close()
         if len(options) != 1:
-            raise ValueError(f"{table.where} must have one of the keys capitals and looks, got {_shown(options)}")
+            raise InvalidArgument(f"{table.where} must have one of the keys capitals and looks, got {_shown(options)}")
         ((key, values),) = options.items()
         if not values or min(values) <= 0 or len(set(values)) < len(values):
-            raise ValueError(f"{table.where} {key} must be different numbers above 0, got {_shown(values)}")
+            raise InvalidArgument(f"{table.where} {key} must be different numbers above 0, got {_shown(values)}")
         return {"problems": self._problems(given) if given else {"problem": self.problem()}, **options}
 
     def _problems(self, given: list[dict[str, Any]]) -> dict[str, Problem]:
@@ -228,10 +229,12 @@ class Config:
             table = Table(f"{self._path}: [grid] problem number {i}", values)
             ready = [key for key in _READY if key in table]
             if len(ready) != 1:
-                raise ValueError(f"{table.where} must have one of the keys {', '.join(_READY)}, got {_shown(values)}")
+                raise InvalidArgument(
+                    f"{table.where} must have one of the keys {', '.join(_READY)}, got {_shown(values)}"
+                )
             name = ", ".join(f"{key} {value}" for key, value in values.items()).replace("_", " ")
             if name in problems:
-                raise ValueError(f"{table.where} must be different from those before it, got {_shown(values)}")
+                raise InvalidArgument(f"{table.where} must be different from those before it, got {_shown(values)}")
             problems[name] = self._ready(table, ready[0], _READY[ready[0]])
         return problems
 
@@ -249,7 +252,7 @@ class Config:
             fidelities = problem.fidelities
             arms = options["arms"]
             if problem.arms != (len(arms) if isinstance(arms, list) else arms):
-                raise ValueError(
+                raise InvalidArgument(
                     f"{table.where} arms must be as many as in [problem], {problem.arms}, got {_shown(arms)}"
                 )
         else:
@@ -263,7 +266,7 @@ class Config:
         kinds = {kind.__name__: kind for kind in POLICIES}
         name = table.need("name", TEXT)
         if name not in kinds:
-            raise ValueError(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
+            raise InvalidArgument(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
         known = dataclasses.fields(kinds[name])  # type: ignore[arg-type]
         for field in known:
             if field.default is dataclasses.MISSING:
@@ -281,9 +284,9 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise ValueError(f"{path} must be a file that can be read ({error.strerror})") from None
+        raise InvalidArgument(f"{path} must be a file that can be read ({error.strerror})") from None
     except (ValueError, RecursionError) as error:
-        raise ValueError(f"{path} must be TOML: {error}") from None
+        raise InvalidArgument(f"{path} must be TOML: {error}") from None
 
 
 @contextmanager
@@ -293,7 +296,7 @@ def at(where: str) -> Iterator[None]:
         yield
     except ValueError as error:
         text = str(error)
-        raise ValueError(text if text.startswith(where) else f"{where} {text}") from None
+        raise InvalidArgument(text if text.startswith(where) else f"{where} {text}") from None
 
 
 def _shown(value: object) -> str:
@@ -305,21 +308,21 @@ def _shown(value: object) -> str:
 def _paper(table: Table) -> Problem:
     number, seed = table.need("paper", WHOLE), table.get("seed", WHOLE, default=0)
     if number not in (1, 2, 3, 4):
-        raise ValueError(f"paper must be 1, 2, 3 or 4, got {_shown(number)}")
+        raise InvalidArgument(f"paper must be 1, 2, 3 or 4, got {_shown(number)}")
     return paper_problem(number, seed)
 
 
 def _misleading(table: Table) -> Problem:
     arms = table.need("misleading", WHOLE)
     if not 2 <= arms <= MOST_ARMS:  # noqa: PLR2004 - one arm cannot be ranked wrongly
-        raise ValueError(f"misleading must be a number of arms from 2 to {MOST_ARMS:,}, got {_shown(arms)}")
+        raise InvalidArgument(f"misleading must be a number of arms from 2 to {MOST_ARMS:,}, got {_shown(arms)}")
     return misleading_problem(arms)
 
 
 def _learning_curve(table: Table) -> Problem:
     name = table.need("learning_curve", TEXT_OR_WHOLE)
     if name not in learning_curve_names() and name not in learning_curve_names().values():
-        raise ValueError(f"learning_curve must be one of {', '.join(learning_curve_names())}, got {_shown(name)}")
+        raise InvalidArgument(f"learning_curve must be one of {', '.join(learning_curve_names())}, got {_shown(name)}")
     return learning_curve_problem(name)
 
 
@@ -337,15 +340,15 @@ def _rewards(table: Table) -> Rewards:
     if name == "gaussian":
         with at(table.where):
             return Gaussian(table.need("sigma", NUMBER_OR_NUMBERS))
-    raise ValueError(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {_shown(name)}")
+    raise InvalidArgument(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {_shown(name)}")
 
 
 def _noise(scale: float | list[float] | None, span: list[float] | None) -> Any:  # noqa: ANN401 - what Fidelities takes
     if scale is not None and span is not None:
-        raise ValueError("scale and range must not both be given: noise is either sub-Gaussian or bounded")
+        raise InvalidArgument("scale and range must not both be given: noise is either sub-Gaussian or bounded")
     if span is not None:
         if len(span) != 2:  # noqa: PLR2004 - low and high
-            raise ValueError(f"range must be two numbers, the lowest and highest reward, got {span}")
+            raise InvalidArgument(f"range must be two numbers, the lowest and highest reward, got {span}")
         return Bounded(*span)
     if isinstance(scale, list):
         return [SubGaussian(each) for each in scale]
@@ -369,7 +372,7 @@ def described(name: str, seed: int = 0) -> str:
     elif name in learning_curve_names():
         problem, title = learning_curve_problem(name), f"Which learner is best on the data set {name}?"
     else:
-        raise ValueError(
+        raise InvalidArgument(
             f"name must be 1, 2, 3, 4, misleading or one of {', '.join(learning_curve_names())}, got {name!r}"
         )
     table = f'[problem]\nlearning_curve = "{name}"' if isinstance(problem.rewards, Replay) else as_toml(problem)
@@ -393,7 +396,7 @@ def as_toml(problem: Problem) -> str:
     elif isinstance(rewards, Bernoulli):
         lines += ['rewards = "bernoulli"']
     else:
-        raise ValueError("problem must have Gaussian or Bernoulli rewards to be written out, got replayed ones")
+        raise InvalidArgument("problem must have Gaussian or Bernoulli rewards to be written out, got replayed ones")
     lines += ["means = [  # a row for each fidelity, a column for each arm"]
     lines += [f"    {_toml(row)}," for row in problem.means.tolist()]
     lines += [
@@ -413,7 +416,7 @@ def _toml_noise(fidelities: Fidelities) -> str:
     if all(isinstance(tail, SubGaussian) for tail in tails):
         scales = [tail.scale for tail in tails]  # type: ignore[attr-defined]
         return f"scale = {_toml(scales[0] if len(set(scales)) == 1 else scales)}"
-    raise ValueError(f"noise must be sub-Gaussian or one range to be written out, got {tails}")
+    raise InvalidArgument(f"noise must be sub-Gaussian or one range to be written out, got {tails}")
 
 
 def _toml(value: Any) -> str:  # noqa: ANN401 - a number or a list of them

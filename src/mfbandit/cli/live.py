@@ -11,6 +11,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from mfbandit.cli.exit_codes import guarded
+from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.service.client import RemoteExperiment, RemoteStore
@@ -66,7 +67,9 @@ def opened(
             yield remote
         return
     if not new and "://" not in place and not Path(place).exists():
-        raise ValueError(f"STORE must be a store that is there, got {place!r}; `mfbandit experiment create` makes one")
+        raise InvalidArgument(
+            f"STORE must be a store that is there, got {place!r}; `mfbandit experiment create` makes one"
+        )
     with Store(place, read_only=not writing) as store:
         yield store
 
@@ -303,7 +306,7 @@ def _amount(text: str) -> float:
     try:
         return float(text)
     except ValueError:
-        raise ValueError(f"a number is needed, got {text!r}") from None
+        raise InvalidArgument(f"a number is needed, got {text!r}") from None
 
 
 @experiments.command(epilog="Example: mfbandit experiment audit ads.db ads")
@@ -378,7 +381,7 @@ def export(
 def _kind(kind: str | None, file: Path | None) -> str:
     chosen = kind or (file.suffix.lower()[1:] if file is not None else "") or "csv"
     if chosen not in ("csv", "jsonl"):
-        raise ValueError(f"--format must be csv or jsonl, got {chosen!r}")
+        raise InvalidArgument(f"--format must be csv or jsonl, got {chosen!r}")
     return chosen
 
 
@@ -387,7 +390,7 @@ def _write(lines: Iterator[str], out: Path | None, total: int) -> None:
         sys.stdout.writelines(lines)
         return
     if out.is_dir() or not os.access(out.parent, os.W_OK):
-        raise ValueError(f"--out must be a file that can be written, got {out}")
+        raise InvalidArgument(f"--out must be a file that can be written, got {out}")
     from mfbandit._internal.progress import bar
 
     part, written = out.with_name(f".{out.name}.part"), 0
@@ -446,9 +449,9 @@ def _read(file: Path) -> str:
     try:
         return file.read_text(encoding="utf-8-sig")
     except UnicodeDecodeError as error:
-        raise ValueError(f"{file} must be UTF-8 text ({error.reason} at byte {error.start})") from None
+        raise InvalidArgument(f"{file} must be UTF-8 text ({error.reason} at byte {error.start})") from None
     except OSError as error:
-        raise ValueError(f"{file} must be a file that can be read ({error.strerror})") from None
+        raise InvalidArgument(f"{file} must be a file that can be read ({error.strerror})") from None
 
 
 @experiments.command(epilog="Example: mfbandit experiment delete ads.db ads --confirm ads")

@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 import typer
 
 from mfbandit.cli.exit_codes import guarded
+from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.cli.config import Config
@@ -51,7 +52,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
     if plot is not None:
         _check_picture(plot)
     if plot is not None and grid:
-        raise ValueError("--plot draws one problem, and --grid has many: leave out one of them")
+        raise InvalidArgument("--plot draws one problem, and --grid has many: leave out one of them")
     config = Config(file)
     options = _options(config, runs, grid) | {"workers": workers, "results": results}
     job = _study if grid else _compare
@@ -107,15 +108,15 @@ def _study(config: "Config", options: dict[str, Any], plot: Path | None, as_json
 
 def _at_least_one(option: str, value: int | None) -> int | None:
     if value is not None and value < 1:
-        raise ValueError(f"{option} must be at least 1, got {value}")
+        raise InvalidArgument(f"{option} must be at least 1, got {value}")
     return value
 
 
 def _check_picture(path: Path) -> None:
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
-        raise ValueError(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
+        raise InvalidArgument(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
     if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise ValueError(f"--plot must be a file that can be written, got {path}")
+        raise InvalidArgument(f"--plot must be a file that can be written, got {path}")
 
 
 def _draw(sims: "list[Simulation]", path: Path) -> None:

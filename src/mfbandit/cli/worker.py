@@ -13,6 +13,7 @@ import typer
 
 from mfbandit.cli.exit_codes import guarded
 from mfbandit.cli.live import Bearer, Json, Name, Where, opened
+from mfbandit.errors import InvalidArgument
 
 TERMINATED = 143  # what a process that SIGTERM ended exits with
 
@@ -85,7 +86,7 @@ def found(text: str) -> Any:  # noqa: ANN401 - whatever it is; run() checks that
     """
     module, colon, path = text.partition(":")
     if not (module and colon and path):
-        raise ValueError(f"MODULE:OBJECTIVE must name a function of a module, such as lab:dig, got {text!r}")
+        raise InvalidArgument(f"MODULE:OBJECTIVE must name a function of a module, such as lab:dig, got {text!r}")
     here = str(Path.cwd())
     if here not in sys.path:
         sys.path.insert(0, here)
@@ -93,10 +94,12 @@ def found(text: str) -> Any:  # noqa: ANN401 - whatever it is; run() checks that
         thing: Any = importlib.import_module(module)
     except (Exception, SystemExit) as error:  # whatever somebody else's module raises
         why = f"{type(error).__name__}: {error}"
-        raise ValueError(f"MODULE:OBJECTIVE must name a module that can be imported, got {text!r} ({why})") from None
+        raise InvalidArgument(
+            f"MODULE:OBJECTIVE must name a module that can be imported, got {text!r} ({why})"
+        ) from None
     for part in path.split("."):
         if not hasattr(thing, part):
-            raise ValueError(f"MODULE:OBJECTIVE must name something that {module} has, got {path!r}")
+            raise InvalidArgument(f"MODULE:OBJECTIVE must name something that {module} has, got {path!r}")
         thing = getattr(thing, part)
     return thing
 

@@ -25,6 +25,7 @@ from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
+from mfbandit.errors import InvalidArgument
 
 ALPHA = 0.01  # runs in which a true ζ is refuted, at most
 PRIOR = 3.0  # ρ: a small one serves arms with few results, and costs those with hundreds next to nothing
@@ -180,7 +181,7 @@ set_biases changes it. Until then the best arm may be left out
     """
     found = scales(fidelities)
     if found is None:
-        raise ValueError("an audit needs the scale of the noise: give the fidelities a SubGaussian or a Bounded")
+        raise InvalidArgument("an audit needs the scale of the noise: give the fidelities a SubGaussian or a Bounded")
     rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
     return Audit(tuple(rows), tuple(labels))
 

@@ -16,7 +16,7 @@ from mfbandit.core.concentration import Bounded, Concentration
 from mfbandit.core.divergence import kl_upper
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
-from mfbandit.errors import NoResults
+from mfbandit.errors import InvalidArgument, NoResults
 
 SHOWN = 20  # arms in a printed table
 
@@ -79,7 +79,9 @@ def width(plays: int, m: int, t: int, fidelities: Fidelities, rho: float) -> flo
 def _width_by_psi(tail: Concentration, rate: float) -> float:
     width = tail.psi_inv(rate)
     if not width >= 0:
-        raise ValueError(f"psi_inv of {type(tail).__name__} must give a width of at least 0, got {width} for {rate}")
+        raise InvalidArgument(
+            f"psi_inv of {type(tail).__name__} must give a width of at least 0, got {width} for {rate}"
+        )
     return width
 
 
@@ -138,10 +140,10 @@ def ranged(tail: Concentration) -> Bounded:
     >>> from mfbandit.core.concentration import SubGaussian
     >>> ranged(SubGaussian(1.0))
     Traceback (most recent call last):
-    ValueError: kl=True needs rewards in a range, Bounded(low, high), got SubGaussian(scale=1.0)
+    mfbandit.errors.InvalidArgument: kl=True needs rewards in a range, Bounded(low, high), got SubGaussian(scale=1.0)
     """
     if not isinstance(tail, Bounded):
-        raise ValueError(f"kl=True needs rewards in a range, Bounded(low, high), got {tail!r}")
+        raise InvalidArgument(f"kl=True needs rewards in a range, Bounded(low, high), got {tail!r}")
     return tail
 
 

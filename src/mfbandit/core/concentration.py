@@ -8,6 +8,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import number, positive
+from mfbandit.errors import InvalidArgument
 
 
 @runtime_checkable
@@ -106,7 +107,7 @@ class Bounded:
     def __post_init__(self) -> None:
         low, high = number("low", self.low), number("high", self.high)
         if not low < high:
-            raise ValueError(f"bounds must be in order, low < high, got low={self.low}, high={self.high}")
+            raise InvalidArgument(f"bounds must be in order, low < high, got low={self.low}, high={self.high}")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

@@ -10,6 +10,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
+from mfbandit.errors import InvalidArgument
 
 HARDLY_CHEAPER = 0.5
 HARDLY_WORSE = 0.8
@@ -64,7 +65,7 @@ class Fidelities:
         (0.2, 0.0)
         """
         if self.biases is None:
-            raise ValueError(
+            raise InvalidArgument(
                 "biases are needed here: for each fidelity, how far an arm's mean may lie from its mean at "
                 "the highest fidelity; got None (the policy MFBayes needs none)"
             )
@@ -79,7 +80,7 @@ class Fidelities:
         """
         tails = _concentrations(self.concentration, len(self))
         if tails is None:
-            raise ValueError(
+            raise InvalidArgument(
                 "a concentration is needed here, such as SubGaussian(scale) or Bounded(low, high); got None "
                 "(the policy MFBayes needs none)"
             )
@@ -151,7 +152,7 @@ class Fidelities:
         (1.0, 10.0)
         """
         if not kept or kept[-1] != len(self) - 1:
-            raise ValueError(f"kept must end in the highest fidelity, {len(self) - 1}, got {list(kept)}")
+            raise InvalidArgument(f"kept must end in the highest fidelity, {len(self) - 1}, got {list(kept)}")
         biases = None if self.biases is None else [self.biases[m] for m in kept]
         tails = None if self.concentration is None else [self.tails[m] for m in kept]
         return Fidelities([self.costs[m] for m in kept], biases, tails, [self.labels[m] for m in kept])
@@ -229,24 +230,26 @@ def _set(record: object, field: str, value: object) -> None:
 def _costs(given: Sequence[float]) -> tuple[float, ...]:
     costs = _floats("costs", given)
     if not costs:
-        raise ValueError("costs must name at least one fidelity, got []")
+        raise InvalidArgument("costs must name at least one fidelity, got []")
     if not all(math.isfinite(cost) and cost > 0 for cost in costs):
-        raise ValueError(f"costs must be positive and finite, got {list(costs)}")
+        raise InvalidArgument(f"costs must be positive and finite, got {list(costs)}")
     if not _strictly_increasing(costs):
-        raise ValueError(f"costs must be strictly increasing, got {list(costs)}")
+        raise InvalidArgument(f"costs must be strictly increasing, got {list(costs)}")
     return costs
 
 
 def _biases(given: Sequence[float], n: int) -> tuple[float, ...]:
     biases = _floats("biases", given)
     if len(biases) != n:
-        raise ValueError(f"biases must have one value for each of the {n} costs, got {len(biases)}: {list(biases)}")
+        raise InvalidArgument(
+            f"biases must have one value for each of the {n} costs, got {len(biases)}: {list(biases)}"
+        )
     if not all(math.isfinite(bias) for bias in biases):
-        raise ValueError(f"biases must be finite, got {list(biases)}")
+        raise InvalidArgument(f"biases must be finite, got {list(biases)}")
     if biases[-1] != 0:
-        raise ValueError(f"biases must end in 0, the highest fidelity being the truth, got {list(biases)}")
+        raise InvalidArgument(f"biases must end in 0, the highest fidelity being the truth, got {list(biases)}")
     if not _strictly_increasing(biases[::-1]):
-        raise ValueError(f"biases must be strictly decreasing, got {list(biases)}")
+        raise InvalidArgument(f"biases must be strictly decreasing, got {list(biases)}")
     return biases
 
 
@@ -258,16 +261,16 @@ def _concentrations(given: Concentration | Sequence[Concentration] | None, n: in
     each = tuple(given) if isinstance(given, Sequence) else (given,)
     for tail in each:
         if isinstance(tail, type) or not isinstance(tail, Concentration):
-            raise ValueError(f"concentration must be an object with nu, psi and psi_inv, got {tail!r}")
+            raise InvalidArgument(f"concentration must be an object with nu, psi and psi_inv, got {tail!r}")
     if len(each) != n:
-        raise ValueError(f"concentration must be one for all or one for each of the {n} costs, got {len(each)}")
+        raise InvalidArgument(f"concentration must be one for all or one for each of the {n} costs, got {len(each)}")
     return each
 
 
 def _names(given: Sequence[str] | None, n: int) -> tuple[str, ...]:
     names = tuple(str(name) for name in (range(n) if given is None else given))
     if len(names) != n:
-        raise ValueError(f"names must have one value for each of the {n} costs, got {len(names)}: {list(names)}")
+        raise InvalidArgument(f"names must have one value for each of the {n} costs, got {len(names)}: {list(names)}")
     return names
 
 
@@ -277,7 +280,7 @@ def _floats(what: str, given: Sequence[float]) -> tuple[float, ...]:
             raise TypeError
         return tuple(float(value) for value in given)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be a sequence of numbers, got {given!r}") from None
+        raise InvalidArgument(f"{what} must be a sequence of numbers, got {given!r}") from None
 
 
 def _strictly_increasing(values: Sequence[float]) -> bool:

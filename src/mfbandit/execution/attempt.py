@@ -14,6 +14,7 @@ import numpy as np
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number
 from mfbandit.core import Play
+from mfbandit.errors import InvalidArgument
 
 LONGEST_ERROR = 300  # characters of an error that are kept
 PAIR = 2  # a reward and what it cost
@@ -133,7 +134,7 @@ def _checked(result: object) -> tuple[float, float | None]:
     try:
         if isinstance(result, tuple):
             if len(result) != PAIR:
-                raise ValueError(f"an objective must return a reward or (reward, cost), got {result!r}")
+                raise InvalidArgument(f"an objective must return a reward or (reward, cost), got {result!r}")
             return number("reward", result[0]), checked_cost(result[1])
         return number("reward", result), None
     except ValueError as error:

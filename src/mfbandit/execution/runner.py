@@ -14,7 +14,16 @@ from typing import TYPE_CHECKING, Any, TypeAlias
 from mfbandit._internal.progress import Interrupts, interrupts_kept
 from mfbandit._internal.validation import positive, whole
 from mfbandit._internal.validation import seed as checked_seed
-from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, StoreError
+from mfbandit.errors import (
+    CapitalExhausted,
+    Conflict,
+    ExecutorBroken,
+    ExperimentPaused,
+    InvalidArgument,
+    NoActiveArms,
+    NoResults,
+    StoreError,
+)
 from mfbandit.execution.attempt import Objective, Outcome, SeededPlay, attempt, described, seeded, too_long
 from mfbandit.execution.display import Look, Shown, shown
 from mfbandit.execution.lease_renewal import renewing
@@ -137,7 +146,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
         stay=stay,
     )
     if not callable(objective):
-        raise ValueError(f"objective must be a function of a play, got {objective!r}")
+        raise InvalidArgument(f"objective must be a function of a play, got {objective!r}")
     all_workers = crew(executor, workers, objective)
     with shown(progress) as screen, interrupts_kept() as interrupts:
         job = _Job(experiment, objective, all_workers, options, interrupts)
@@ -148,13 +157,13 @@ def run(  # noqa: PLR0913 - options with names and defaults
 
 def _not_negative(what: str, value: int) -> int:
     if whole(what, value) < 0:
-        raise ValueError(f"{what} must not be negative, got {value}")
+        raise InvalidArgument(f"{what} must not be negative, got {value}")
     return value
 
 
 def _checked_lease(experiment: AnyExperiment, lease: float | None) -> float | None:
     if lease is not None and not hasattr(experiment, "renew"):
-        raise ValueError(f"lease must be None for an experiment in memory, got {lease}")
+        raise InvalidArgument(f"lease must be None for an experiment in memory, got {lease}")
     return None if lease is None else positive("lease", lease)
 
 
@@ -298,7 +307,7 @@ class _Job:
     def _stuck(self) -> bool:
         """There are plays to make, but no worker is free and none at work."""
         if self._lost and self._options.timeout is not None:
-            raise RuntimeError(
+            raise ExecutorBroken(
                 f"every worker is lost: {len(self._lost)} of {self._workers} are in plays that took longer than "
                 f"{self._options.timeout:g} s and cannot be stopped"
             )
@@ -340,7 +349,7 @@ class _Job:
             self._repair(future)
             return
         except CancelledError:
-            raise RuntimeError("the executor was shut down, or its cluster is gone, with plays under way") from None
+            raise ExecutorBroken("the executor was shut down, or its cluster is gone, with plays under way") from None
         except Exception as error:
             if self._crew.died(error):
                 if play.id not in self._suspected and play.arm not in self._deadly:

@@ -14,6 +14,7 @@ from functools import partial
 from typing import Any, Literal, Protocol
 
 from mfbandit._internal.validation import whole
+from mfbandit.errors import ExecutorBroken, InvalidArgument
 
 # What giving up a call does: its worker is free; it is lost until the call ends; all workers are gone.
 Dropped = Literal["free", "lost", "broken"]
@@ -71,9 +72,9 @@ def crew(executor: Executor, workers: int | None, objective: object) -> Crew:
     3
     """
     if not isinstance(executor, Executor):
-        raise ValueError(f"executor must be a concurrent.futures.Executor, got {executor!r}")
+        raise InvalidArgument(f"executor must be a concurrent.futures.Executor, got {executor!r}")
     if workers is not None and whole("workers", workers) < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+        raise InvalidArgument(f"workers must be at least 1, got {workers}")
     if isinstance(executor, ProcessPoolExecutor):
         _check_can_be_sent(objective)
         return Processes(executor, workers or _seen(executor))
@@ -86,7 +87,7 @@ def crew(executor: Executor, workers: int | None, objective: object) -> Crew:
 def _seen(executor: Executor) -> int:
     seen = getattr(executor, "_max_workers", None)
     if not isinstance(seen, int):
-        raise ValueError(f"workers must be given for an executor of this kind, got {executor!r}")
+        raise InvalidArgument(f"workers must be given for an executor of this kind, got {executor!r}")
     return seen
 
 
@@ -94,7 +95,7 @@ def _check_can_be_sent(objective: object) -> None:
     try:
         pickle.dumps(objective)
     except Exception as error:
-        raise ValueError(
+        raise InvalidArgument(
             "objective must be something that can be sent to another process, such as a function at the top of a "
             f"module, got {objective!r} ({error})"
         ) from None
@@ -128,7 +129,7 @@ class Plain:
 
     def repaired(self) -> Crew:
         """It cannot be repaired from here."""
-        raise RuntimeError(f"the executor is broken and cannot go on: {self._executor!r}")
+        raise ExecutorBroken(f"the executor is broken and cannot go on: {self._executor!r}")
 
     def close(self) -> None:
         """Nothing was started here."""
@@ -185,7 +186,7 @@ def _gone() -> Iterator[None]:
     try:
         yield
     except Exception as error:  # a client whose cluster is gone raises whatever it stumbles over
-        raise RuntimeError(f"the cluster is gone, or cannot be reached ({type(error).__name__}: {error})") from None
+        raise ExecutorBroken(f"the cluster is gone, or cannot be reached ({type(error).__name__}: {error})") from None
 
 
 class Processes(Plain):

@@ -14,6 +14,7 @@ from typing import Any, NamedTuple
 import numpy as np
 from numpy.typing import NDArray
 
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import FIELDS, KINDS, Event
 
 COLUMNS = ("seq", "time", "kind", "play", "arm", "fidelity", "reward", "cost", "due", "request", "body")
@@ -86,7 +87,7 @@ def from_row(row: Sequence[Any]) -> Record:
     """
     seq, time, name, play, arm, fidelity, reward, cost, due, request, body = row
     if name not in _NAMES:
-        raise ValueError(f"event must be one of {sorted(_NAMES)}, got {name!r}")
+        raise InvalidArgument(f"event must be one of {sorted(_NAMES)}, got {name!r}")
     kind = KINDS[_NAMES[name]]
     numbers = dict(zip(NUMBERS, (play, arm, fidelity, reward, cost), strict=True))
     values = {field: numbers[field] for field in _IN_COLUMNS[kind]}
@@ -125,7 +126,7 @@ def unpack(data: bytes) -> Packed:
     [3]
     """
     if len(data) % _LAYOUT.size:
-        raise ValueError(f"packed rows must be a multiple of {_LAYOUT.size} bytes, got {len(data)}")
+        raise InvalidArgument(f"packed rows must be a multiple of {_LAYOUT.size} bytes, got {len(data)}")
     return np.frombuffer(data, dtype=DTYPE)
 
 

@@ -3,6 +3,8 @@
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+from mfbandit.errors import InvalidArgument
+
 
 @dataclass(frozen=True, slots=True)
 class Asked:
@@ -180,9 +182,9 @@ def from_record(record: dict[str, Any]) -> Event:
     name = record.get("event") if isinstance(record, dict) else record
     kind = _BY_NAME.get(str(name))
     if kind is None:
-        raise ValueError(f"event must be one of {sorted(_BY_NAME)}, got {name!r}")
+        raise InvalidArgument(f"event must be one of {sorted(_BY_NAME)}, got {name!r}")
     try:
         return kind(**{name: value for name, value in record.items() if name != "event"})
     except TypeError:
         names = list(FIELDS[kind])
-        raise ValueError(f"a {kind.__name__} event must have exactly {names}, got {record}") from None
+        raise InvalidArgument(f"a {kind.__name__} event must have exactly {names}, got {record}") from None

@@ -24,7 +24,15 @@ from mfbandit.core import (
     needed_bias,
     scales,
 )
-from mfbandit.errors import CapitalExhausted, Conflict, ExperimentPaused, NoActiveArms, NoResults, UnknownPlay
+from mfbandit.errors import (
+    CapitalExhausted,
+    Conflict,
+    ExperimentPaused,
+    InvalidArgument,
+    NoActiveArms,
+    NoResults,
+    UnknownPlay,
+)
 from mfbandit.experiment import events
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -100,7 +108,7 @@ class Experiment:
     ) -> None:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
-            raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
+            raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         labels = _labels(arms)
         self._use(policy)
         self._assume(fidelities)
@@ -302,7 +310,7 @@ class Experiment:
         if n is None:
             return self._ask_one()
         if whole("n", n) < 1:
-            raise ValueError(f"n must be at least 1, got {n}")
+            raise InvalidArgument(f"n must be at least 1, got {n}")
         plays = [self._ask_one()]
         with suppress(CapitalExhausted):
             while len(plays) < n:
@@ -429,7 +437,7 @@ class Experiment:
         """
         _check_label(label)
         if label in self._ledger.index:
-            raise ValueError(f"arms must have different names, got {label!r} twice")
+            raise InvalidArgument(f"arms must have different names, got {label!r} twice")
         self._add(ArmAdded(label))
         return len(self._ledger.labels) - 1
 
@@ -446,7 +454,7 @@ class Experiment:
         if index in self._ledger.retired:
             return
         if len(self._ledger.retired) + 1 == len(self._ledger.labels):
-            raise ValueError(f"the last arm cannot be retired, got arm {index} ({self._ledger.labels[index]!r})")
+            raise InvalidArgument(f"the last arm cannot be retired, got arm {index} ({self._ledger.labels[index]!r})")
         self._add(ArmRetired(index))
 
     def restore_arm(self, arm: int | str) -> None:
@@ -464,7 +472,7 @@ class Experiment:
         """
         index = self._arm(arm)
         if index not in self._ledger.aside:
-            raise ValueError(f"only an arm that was set aside can be restored, got arm {index}, which was not")
+            raise InvalidArgument(f"only an arm that was set aside can be restored, got arm {index}, which was not")
         self._add(ArmRestored(index))
 
     def pause(self) -> None:
@@ -507,7 +515,9 @@ class Experiment:
         amount = None if capital is None else positive("capital", number("capital", capital))
         committed = self._ledger.committed
         if amount is not None and limit(amount) < committed:
-            raise ValueError(f"capital must cover the {committed:g} that is spent or reserved already, got {capital}")
+            raise InvalidArgument(
+                f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
+            )
         if amount != self._capital:
             self._add(CapitalSet(amount))
 
@@ -554,7 +564,7 @@ class Experiment:
         (Noted(text='the landing page changed today'),)
         """
         if not isinstance(text, str) or not text.strip():
-            raise ValueError(f"a note must be text that is not empty, got {text!r}")
+            raise InvalidArgument(f"a note must be text that is not empty, got {text!r}")
         self._add(Noted(text))
 
     # Keeping it
@@ -587,7 +597,7 @@ class Experiment:
         record = _record(text)
         given = fidelities or fidelities_from_record(record["fidelities"])
         if list(given.costs) != record["fidelities"].get("costs"):
-            raise ValueError(f"fidelities must have the saved costs, got {list(given.costs)}")
+            raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(record["policy"]),
             arms=record["arms"],
@@ -682,7 +692,9 @@ class Experiment:
         value, bounds = number("reward", reward), self._ranges[fidelity]
         if bounds is not None and not bounds[0] <= value <= bounds[1]:
             # One percentage in a place of shares would stay in the log for good.
-            raise ValueError(f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}")
+            raise InvalidArgument(
+                f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}"
+            )
         return value
 
     def _past(
@@ -690,9 +702,9 @@ class Experiment:
     ) -> tuple[Asked, Told]:
         index = self._arm(arm)
         if not self._ledger.stats.active[index]:
-            raise ValueError(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
+            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
         if not 0 <= whole("fidelity", fidelity) < len(self._fidelities):
-            raise ValueError(f"fidelity must lie in 0 to {len(self._fidelities) - 1}, got {fidelity}")
+            raise InvalidArgument(f"fidelity must lie in 0 to {len(self._fidelities) - 1}, got {fidelity}")
         paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
         return Asked(at, index, int(fidelity)), Told(at, self._reward(reward, fidelity), paid)
 
@@ -714,10 +726,10 @@ class Experiment:
         labels = self._ledger.labels
         if isinstance(arm, str):
             if arm not in self._ledger.index:
-                raise ValueError(f"arm must be the name of an arm, got {arm!r}")
+                raise InvalidArgument(f"arm must be the name of an arm, got {arm!r}")
             return self._ledger.index[arm]
         if not 0 <= whole("arm", arm) < len(labels):
-            raise ValueError(f"arm must lie in 0 to {len(labels) - 1}, got {arm}")
+            raise InvalidArgument(f"arm must lie in 0 to {len(labels) - 1}, got {arm}")
         return int(arm)
 
     def _add(self, event: Event) -> None:
@@ -761,18 +773,18 @@ def _labels(arms: int | Sequence[str]) -> list[str]:
     else:
         labels = list(arms)
     if not labels:
-        raise ValueError(f"arms must be at least one, got {arms!r}")
+        raise InvalidArgument(f"arms must be at least one, got {arms!r}")
     for label in labels:
         _check_label(label)
     if len(set(labels)) != len(labels):
         (twice, _), *_ = Counter(labels).most_common(1)
-        raise ValueError(f"arms must have different names, got {twice!r} twice")
+        raise InvalidArgument(f"arms must have different names, got {twice!r} twice")
     return labels
 
 
 def _check_label(label: object) -> None:
     if not isinstance(label, str) or not label:
-        raise ValueError(f"arms must be named by text that is not empty, got {label!r}")
+        raise InvalidArgument(f"arms must be named by text that is not empty, got {label!r}")
 
 
 def check_is_policy(policy: object) -> None:
@@ -781,10 +793,11 @@ def check_is_policy(policy: object) -> None:
     >>> from mfbandit import UCB
     >>> check_is_policy(UCB)
     Traceback (most recent call last):
-    ValueError: policy must be an object with choose, index and recommend, got <class 'mfbandit.policies.ucb.UCB'>
+    mfbandit.errors.InvalidArgument: policy must be an object with choose, index and recommend, got <class
+        'mfbandit.policies.ucb.UCB'>
     """
     if isinstance(policy, type) or not isinstance(policy, Policy):
-        raise ValueError(f"policy must be an object with choose, index and recommend, got {policy!r}")
+        raise InvalidArgument(f"policy must be an object with choose, index and recommend, got {policy!r}")
 
 
 def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stats: Stats) -> float:
@@ -793,12 +806,12 @@ def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stat
     >>> from mfbandit import UCB, Bounded
     >>> checked_capital(5, UCB(), Fidelities([10], concentration=Bounded()), Stats.empty(1, 3))
     Traceback (most recent call last):
-    ValueError: capital must pay for the first play, which costs 10 with UCB, got 5
+    mfbandit.errors.InvalidArgument: capital must pay for the first play, which costs 10 with UCB, got 5
     """
     _, first = checked_choice(policy, stats, fidelities)
     amount, cost = number("capital", capital), fidelities.costs[first]
     if limit(amount) < cost:
-        raise ValueError(
+        raise InvalidArgument(
             f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
         )
     return amount
@@ -814,7 +827,7 @@ def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tupl
     choice = policy.choose(stats, fidelities)
     arm, fidelity = whole("a chosen arm", choice[0]), whole("a chosen fidelity", choice[1])
     if not (0 <= arm < len(stats.active) and stats.active[arm] and 0 <= fidelity < len(fidelities)):
-        raise ValueError(
+        raise InvalidArgument(
             f"a policy must choose an active arm of the {len(stats.active)} and a fidelity of the {len(fidelities)}, "
             f"and {type(policy).__name__} chose arm {arm} at fidelity {fidelity}"
         )
@@ -825,13 +838,13 @@ def _record(text: str) -> dict[str, Any]:
     try:
         record = json.loads(text)
     except json.JSONDecodeError as error:
-        raise ValueError(f"an experiment's JSON cannot be read: {error}") from None
+        raise InvalidArgument(f"an experiment's JSON cannot be read: {error}") from None
     needed = {"format", "id", "policy", "fidelities", "arms", "capital", "log"}
     if not isinstance(record, dict) or not needed <= record.keys():
-        raise ValueError(f"an experiment's JSON must have {sorted(needed)}")
+        raise InvalidArgument(f"an experiment's JSON must have {sorted(needed)}")
     if record["format"] != FORMAT:
-        raise ValueError(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
+        raise InvalidArgument(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
     for name, kind in (("id", str), ("policy", dict), ("fidelities", dict), ("arms", list), ("log", list)):
         if not isinstance(record[name], kind):
-            raise ValueError(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
+            raise InvalidArgument(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
     return record

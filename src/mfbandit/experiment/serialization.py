@@ -5,6 +5,7 @@ from dataclasses import fields as dataclass_fields
 from typing import Any, TypeVar
 
 from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies import POLICIES, Policy
 
 Thing = TypeVar("Thing")
@@ -55,7 +56,7 @@ def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
     """
     tails = record.get("concentration")
     if "costs" not in record:
-        raise ValueError(f"fidelities must have costs, got {record}")
+        raise InvalidArgument(f"fidelities must have costs, got {record}")
     return Fidelities(
         record["costs"],
         record.get("biases"),
@@ -84,15 +85,17 @@ def _revive(what: str, known: tuple[type[Thing], ...], record: dict[str, Any]) -
     kinds = {kind.__name__: kind for kind in known}
     if not isinstance(record, dict) or record.get("name") not in kinds:
         name = record.get("name") if isinstance(record, dict) else record
-        raise ValueError(f"{what} must be one of {sorted(kinds)}, got {name!r}; one of your own has to be passed in")
+        raise InvalidArgument(
+            f"{what} must be one of {sorted(kinds)}, got {name!r}; one of your own has to be passed in"
+        )
     fields = {field: value for field, value in record.items() if field != "name"}
     missing = [field for field in _needed(kinds[record["name"]]) if field not in fields]
     if missing:
-        raise ValueError(f"{what} {record['name']} must have the fields {missing}, got {sorted(fields)}")
+        raise InvalidArgument(f"{what} {record['name']} must have the fields {missing}, got {sorted(fields)}")
     try:
         return kinds[record["name"]](**fields)
     except TypeError:
-        raise ValueError(f"{what} {record['name']} does not have the fields {sorted(fields)}") from None
+        raise InvalidArgument(f"{what} {record['name']} does not have the fields {sorted(fields)}") from None
 
 
 def _needed(kind: type) -> list[str]:

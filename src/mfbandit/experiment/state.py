@@ -9,6 +9,7 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import HUGE
 from mfbandit.core import Fidelities, Stats
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.codec import CODES, Packed
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -236,10 +237,11 @@ class Ledger:
 
         >>> Ledger(Fidelities(costs=[1]), ["a"]).check(Told(play=7, reward=0.5, cost=1.0))
         Traceback (most recent call last):
-        ValueError: the log does not fit together: Told(play=7, reward=0.5, cost=1.0) after 0 plays of 1 arms
+        mfbandit.errors.InvalidArgument: the log does not fit together: Told(play=7, reward=0.5, cost=1.0)
+            after 0 plays of 1 arms
         """
         if not self._possible(event):
-            raise ValueError(
+            raise InvalidArgument(
                 f"the log does not fit together: {event} after {len(self.plays)} plays of {len(self.labels)} arms"
             )
 
@@ -335,7 +337,7 @@ class Ledger:
     def _extend(self, asked: Packed) -> None:
         numbers = np.arange(len(self.plays), len(self.plays) + len(asked))
         if not np.array_equal(asked["play"], numbers):
-            raise ValueError(f"the log does not fit together: plays must be numbered on from {len(self.plays)}")
+            raise InvalidArgument(f"the log does not fit together: plays must be numbered on from {len(self.plays)}")
         plays = self.plays
         plays.arms.frombytes(asked["arm"].astype(np.intc).tobytes())
         plays.fidelities.frombytes(asked["fidelity"].astype(np.short).tobytes())

@@ -17,6 +17,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Fidelities
+from mfbandit.errors import InvalidArgument
 
 GRAIN = 2.0**-30
 LARGEST = 2.0**32  # of a sum of roots, so that in grains it fits 63 bits
@@ -33,7 +34,7 @@ def roots(plays: IntArray, fidelities: Fidelities) -> IntArray:
         spent += cost * row
     exact = np.sqrt(spent / fidelities.costs[0])
     if not exact.sum() < LARGEST:
-        raise ValueError(too_far_apart(fidelities.costs))
+        raise InvalidArgument(too_far_apart(fidelities.costs))
     rounded: IntArray = np.floor(exact / GRAIN + 0.5).astype(np.int64)
     return rounded
 

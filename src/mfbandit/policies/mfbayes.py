@@ -8,6 +8,7 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import number, positive
 from mfbandit.core import Fidelities, Stats, most_promising, safest
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies.exploration import GRAIN, overlaps, roots
 from mfbandit.policies.gaussian_chain import (
     LEAST_SPREAD,
@@ -81,7 +82,7 @@ class MFBayes:
         for name, low, high in (("kappa", 1.0, math.inf), ("safeguard", 0.0, 1.0)):
             value = number(name, getattr(self, name))
             if not low <= value < high:
-                raise ValueError(f"{name} must be at least {low:g} and below {high:g}, got {value:g}")
+                raise InvalidArgument(f"{name} must be at least {low:g} and below {high:g}, got {value:g}")
             object.__setattr__(self, name, value)
 
     def used(self, fidelities: Fidelities) -> list[int]:

@@ -7,6 +7,7 @@ import numpy as np
 from mfbandit._internal.typing import BoolArray, FloatArray
 from mfbandit._internal.validation import number, positive
 from mfbandit.core import Fidelities, Stats, limit, safest
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies.gaussian_chain import (
     LEAST_SPREAD,
     Model,
@@ -78,9 +79,9 @@ class MFTopTwo:
         object.__setattr__(self, "capital", positive("capital", number("capital", self.capital)))
         object.__setattr__(self, "kappa", number("kappa", self.kappa))
         if self.kappa < 1:
-            raise ValueError(f"kappa must be at least 1, got {self.kappa:g}")
+            raise InvalidArgument(f"kappa must be at least 1, got {self.kappa:g}")
         if self.share > 1:
-            raise ValueError(f"share must be at most 1, got {self.share:g}")
+            raise InvalidArgument(f"share must be at most 1, got {self.share:g}")
 
     def kept(self, fidelities: Fidelities) -> list[int]:
         """The highest fidelity, and those below it that are κ times cheaper than the next one kept.

@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import limit, spending
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems.problem import Problem
 
 Account = Literal["paper", "own", "top", "harmless"]
@@ -31,7 +32,7 @@ def pseudo_rewards(problem: Problem, account: Account = "paper") -> FloatArray:
     [[0.0, 0.0], [0.0, 0.0], [0.4, 0.6]]
     """
     if account not in get_args(Account):
-        raise ValueError(f"account must be one of {list(get_args(Account))}, got {account!r}")
+        raise InvalidArgument(f"account must be one of {list(get_args(Account))}, got {account!r}")
     if account == "own":
         return problem.means.copy()
     below = {"paper": problem.means[-1], "top": 0.0, "harmless": problem.best_mean}[account]
@@ -69,7 +70,7 @@ def regret(
     costs = np.asarray(problem.fidelities.costs)
     limits: FloatArray = np.asarray(capital, dtype=np.float64)
     if not (np.isfinite(limits) & (limits >= 0)).all():
-        raise ValueError(f"capital must be finite and not negative, got {capital!r}")
+        raise InvalidArgument(f"capital must be finite and not negative, got {capital!r}")
     spent = np.concatenate([[0.0], spending(at, costs)])
     lost = np.cumsum(costs[at] * (problem.best_mean - pseudo_rewards(problem, account)[at, played]))
     n = np.searchsorted(spent, limit(limits), side="right") - 1
@@ -82,11 +83,11 @@ def _history(problem: Problem, arms: ArrayLike, fidelities: ArrayLike) -> tuple[
     for name, given, number in (("arms", arms, problem.arms), ("fidelities", fidelities, len(problem.fidelities))):
         column = np.asarray(given)
         if column.ndim != 1 or (column.size and not np.issubdtype(column.dtype, np.integer)):
-            raise ValueError(f"{name} must be a list of whole numbers, got {given!r}")
+            raise InvalidArgument(f"{name} must be a list of whole numbers, got {given!r}")
         if column.size and not (column.min() >= 0 and column.max() < number):
-            raise ValueError(f"{name} must lie in 0 to {number - 1}, got {column.min()} to {column.max()}")
+            raise InvalidArgument(f"{name} must lie in 0 to {number - 1}, got {column.min()} to {column.max()}")
         columns.append(column.astype(np.int64))
     played, at = columns
     if len(played) != len(at):
-        raise ValueError(f"arms and fidelities must be equally long, got {len(played)} and {len(at)}")
+        raise InvalidArgument(f"arms and fidelities must be equally long, got {len(played)} and {len(at)}")
     return played, at

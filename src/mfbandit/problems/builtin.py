@@ -7,6 +7,7 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import whole
 from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems.problem import Bernoulli, Gaussian, Problem
 
 
@@ -36,7 +37,7 @@ def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Proble
     ((3, 500), (1.0, 10.0, 1000.0))
     """
     if isinstance(seed, int) and seed < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
+        raise InvalidArgument(f"seed must not be negative, got {seed}")
     rng = np.random.default_rng(seed)
     if number == 1:
         grid = np.linspace(0, 1, 502)[1:-1]
@@ -49,7 +50,7 @@ def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Proble
     if number == 4:  # noqa: PLR2004
         grid = np.linspace(0.1, 0.9, 1000)
         return _bernoulli(grid, costs=(1, 3, 10, 30, 100), biases=(0.5, 0.2, 0.1, 0.05, 0), rng=rng)
-    raise ValueError(f"number must be 1, 2, 3 or 4, got {number}")
+    raise InvalidArgument(f"number must be 1, 2, 3 or 4, got {number}")
 
 
 def misleading_problem(arms: int = 20) -> Problem:
@@ -67,7 +68,7 @@ def misleading_problem(arms: int = 20) -> Problem:
     [[0.6, 0.5, 0.4], [0.52, 0.5, 0.48], [0.4, 0.5, 0.6]]
     """
     if whole("arms", arms) < 2:  # noqa: PLR2004 - one arm cannot be ranked wrongly
-        raise ValueError(f"arms must be at least 2, got {arms}")
+        raise InvalidArgument(f"arms must be at least 2, got {arms}")
     fidelities = Fidelities(costs=(1, 4, 16), biases=(0.2, 0.12, 0), concentration=SubGaussian(0.2))
     truth = np.linspace(0.4, 0.6, arms)
     pull = np.linspace(1, -1, arms)
@@ -88,7 +89,7 @@ def gap_problem(arms: int = 10) -> Problem:
     [[0.1, 0.1, 0.53], [0.5, 0.5, 0.53]]
     """
     if whole("arms", arms) < 2:  # noqa: PLR2004 - a gap is between two
-        raise ValueError(f"arms must be at least 2, got {arms}")
+        raise InvalidArgument(f"arms must be at least 2, got {arms}")
     fidelities = Fidelities(costs=(1, 100), biases=(0.4, 0), concentration=SubGaussian(0.2))
     means = np.array([[0.1] * (arms - 1) + [0.53], [0.5] * (arms - 1) + [0.53]])
     return Problem(means, fidelities, Gaussian(0.2))

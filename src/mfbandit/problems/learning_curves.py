@@ -7,6 +7,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Fidelities, SubGaussian
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems.problem import Problem, Replay
 
 MARGIN = 1.01  # biases must decrease strictly; a bound may be a little wide
@@ -64,7 +65,9 @@ class Curves:
         for known in (list(self.names), list(self.names.values())):
             if name_or_id in known:
                 return known.index(name_or_id)  # type: ignore[arg-type]
-        raise ValueError(f"name_or_id must be one of {', '.join(self.names)}, or its OpenML number, got {name_or_id!r}")
+        raise InvalidArgument(
+            f"name_or_id must be one of {', '.join(self.names)}, or its OpenML number, got {name_or_id!r}"
+        )
 
     def _recorded(self, position: int) -> list[list[FloatArray]]:
         """The recorded accuracies at each size of each learner."""

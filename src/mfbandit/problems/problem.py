@@ -11,6 +11,7 @@ from numpy.typing import ArrayLike
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Fidelities
+from mfbandit.errors import InvalidArgument, ReplayExhausted
 
 NEAR = 1e-9  # means come from sums and differences: let them miss their bounds by this much
 
@@ -31,7 +32,7 @@ class Gaussian:
     def __post_init__(self) -> None:
         sigma = _numbers("sigma", self.sigma)
         if sigma.ndim > 1 or sigma.size == 0 or not (np.isfinite(sigma) & (sigma >= 0)).all():
-            raise ValueError(f"sigma must be finite and not negative, got {self.sigma}")
+            raise InvalidArgument(f"sigma must be finite and not negative, got {self.sigma}")
         object.__setattr__(self, "sigma", float(sigma) if sigma.ndim == 0 else tuple(sigma.tolist()))
 
     def sigmas(self, fidelities: int) -> FloatArray:
@@ -42,7 +43,7 @@ class Gaussian:
         """
         sigma = np.asarray(self.sigma, dtype=np.float64)
         if sigma.ndim == 1 and len(sigma) != fidelities:
-            raise ValueError(
+            raise InvalidArgument(
                 f"sigma must be one for all or one for each of the {fidelities} fidelities, got {self.sigma}"
             )
         return np.broadcast_to(sigma, (fidelities,))
@@ -77,7 +78,7 @@ class Replay:
     def __post_init__(self) -> None:
         table = tuple(tuple(_recorded(cell, m, k) for k, cell in enumerate(row)) for m, row in enumerate(self.samples))
         if not table or not table[0] or any(len(row) != len(table[0]) for row in table):
-            raise ValueError(
+            raise InvalidArgument(
                 "samples must have a row for each fidelity and, in each row, a list for each arm, "
                 f"got rows of {[len(row) for row in table]} arms"
             )
@@ -206,9 +207,11 @@ def _replayed(table: Replay, arm: int, fidelity: int, rng: np.random.Generator, 
     if table.replace:
         return float(cell[int(rng.random() * len(cell))])
     if earlier is None:
-        raise ValueError("earlier must say how many plays came before: this table is replayed in order (replace=False)")
+        raise InvalidArgument(
+            "earlier must say how many plays came before: this table is replayed in order (replace=False)"
+        )
     if earlier >= len(cell):
-        raise RuntimeError(ran_dry(arm, fidelity, len(cell)))
+        raise ReplayExhausted(ran_dry(arm, fidelity, len(cell)))
     return float(cell[earlier])
 
 
@@ -228,13 +231,13 @@ def _numbers(what: str, given: ArrayLike) -> FloatArray:
     try:
         return np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numbers in a regular table, got {given!r}") from None
+        raise InvalidArgument(f"{what} must be numbers in a regular table, got {given!r}") from None
 
 
 def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
     rewards = _numbers(f"samples of arm {k} at fidelity {m}", cell)
     if rewards.ndim != 1 or rewards.size == 0 or not np.isfinite(rewards).all():
-        raise ValueError(
+        raise InvalidArgument(
             f"samples of arm {k} at fidelity {m} must be a list of at least one finite number, got {cell!r}"
         )
     return rewards
@@ -242,14 +245,14 @@ def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
 
 def _check_shape(means: FloatArray, fidelities: Fidelities) -> None:
     if not isinstance(fidelities, Fidelities):
-        raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
+        raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
     if means.ndim != 2 or means.shape[0] != len(fidelities):  # noqa: PLR2004 - a table has two axes
-        raise ValueError(f"means must have shape (M, K) with M = {len(fidelities)} fidelities, got {means.shape}")
+        raise InvalidArgument(f"means must have shape (M, K) with M = {len(fidelities)} fidelities, got {means.shape}")
     if means.shape[1] == 0:
-        raise ValueError(f"means must have at least one arm, got shape {means.shape}")
+        raise InvalidArgument(f"means must have at least one arm, got shape {means.shape}")
     if not np.isfinite(means).all():
         m, k = np.argwhere(~np.isfinite(means))[0]
-        raise ValueError(f"means must be finite, got {means[m, k]} for arm {k} at fidelity {m}")
+        raise InvalidArgument(f"means must be finite, got {means[m, k]} for arm {k} at fidelity {m}")
 
 
 def _check_rewards(means: FloatArray, rewards: Rewards) -> None:
@@ -257,20 +260,22 @@ def _check_rewards(means: FloatArray, rewards: Rewards) -> None:
         rewards.sigmas(len(means))
     elif isinstance(rewards, Bernoulli) and not ((means >= 0) & (means <= 1)).all():
         m, k = np.argwhere(~((means >= 0) & (means <= 1)))[0]
-        raise ValueError(f"Bernoulli means must lie in [0, 1], got {means[m, k]} for arm {k} at fidelity {m}")
+        raise InvalidArgument(f"Bernoulli means must lie in [0, 1], got {means[m, k]} for arm {k} at fidelity {m}")
     elif isinstance(rewards, Replay):
         _check_replay(means, rewards)
     elif not isinstance(rewards, Bernoulli):
-        raise ValueError(f"rewards must be Gaussian(sigma), Bernoulli() or Replay(samples), got {rewards!r}")
+        raise InvalidArgument(f"rewards must be Gaussian(sigma), Bernoulli() or Replay(samples), got {rewards!r}")
 
 
 def _check_replay(means: FloatArray, rewards: Replay) -> None:
     if rewards.means.shape != means.shape:
-        raise ValueError(f"samples must match means of shape {means.shape}, got a table of shape {rewards.means.shape}")
+        raise InvalidArgument(
+            f"samples must match means of shape {means.shape}, got a table of shape {rewards.means.shape}"
+        )
     wrong = np.abs(rewards.means - means) > NEAR * np.maximum(1, np.abs(means))
     if wrong.any():
         m, k = (int(i) for i in np.argwhere(wrong)[0])
-        raise ValueError(
+        raise InvalidArgument(
             f"means must be the averages of the samples (Replay.means), got {means[m, k]:.6g} for arm {k} at "
             f"fidelity {m}, whose samples average {rewards.means[m, k]:.6g}"
         )
@@ -283,7 +288,7 @@ def _check_biases(means: FloatArray, fidelities: Fidelities) -> None:
     broken = bias > fidelities.bias_column + NEAR
     if broken.any():
         m, k = (int(i) for i in np.argwhere(broken)[0])
-        raise ValueError(
+        raise InvalidArgument(
             f"means must lie within their biases of the highest fidelity's: arm {k} at fidelity {m} has mean "
             f"{means[m, k]:.6g}, {bias[m, k]:.6g} from {means[-1, k]:.6g}, and its bias is "
             f"{fidelities.known_biases[m]:.6g} (misspecified=True allows it)"

@@ -22,6 +22,7 @@ from typing import TYPE_CHECKING, Any
 from mfbandit._internal.formatting import strict_json
 from mfbandit._internal.progress import Tick, bar, interrupts_kept, note
 from mfbandit._internal.validation import whole
+from mfbandit.errors import InvalidArgument
 from mfbandit.reproduction.panels import PANELS, Job, Numbers, Settings
 from mfbandit.reproduction.report import report
 
@@ -61,9 +62,9 @@ def reproduce(
     """
     settings = _settings(runs, seed, quick)
     if only is not None and only not in PANELS:
-        raise ValueError(f"only must be one of {', '.join(PANELS)}, got {only!r}")
+        raise InvalidArgument(f"only must be one of {', '.join(PANELS)}, got {only!r}")
     if workers is not None and whole("workers", workers) < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+        raise InvalidArgument(f"workers must be at least 1, got {workers}")
     folder = writable(out)
     with locked(folder):
         wanted = [only] if only else [name for name in PANELS if not (quick and name in NOT_QUICK)]
@@ -85,9 +86,9 @@ def _advance(check: Callable[[], None], tick: Tick, weight: float, done: float) 
 def _settings(runs: int | None, seed: int, quick: bool) -> Settings:
     number = (QUICK_RUNS if quick else RUNS) if runs is None else whole("runs", runs)
     if not 2 <= number <= 10**6:  # noqa: PLR2004 - one run has no interval
-        raise ValueError(f"runs must be at least 2, for intervals, and at most a million, got {number}")
+        raise InvalidArgument(f"runs must be at least 2, for intervals, and at most a million, got {number}")
     if whole("seed", seed) < 0:
-        raise ValueError(f"seed must not be negative, got {seed}")
+        raise InvalidArgument(f"seed must not be negative, got {seed}")
     return Settings(number, seed, quick)
 
 
@@ -96,10 +97,11 @@ def writable(out: str | Path) -> Path:
 
     >>> writable("/proc/nowhere")
     Traceback (most recent call last):
-    ValueError: out must be a folder that can be written, got /proc/nowhere (No such file or directory)
+    mfbandit.errors.InvalidArgument: out must be a folder that can be written, got /proc/nowhere (No such
+        file or directory)
     """
     if not str(out):
-        raise ValueError("out must name a folder, got ''")
+        raise InvalidArgument("out must name a folder, got ''")
     folder = Path(out)
     try:
         (folder / "panels").mkdir(parents=True, exist_ok=True)
@@ -108,7 +110,7 @@ def writable(out: str | Path) -> Path:
             probe.write_text("")
             probe.unlink()
     except OSError as error:
-        raise ValueError(f"out must be a folder that can be written, got {folder} ({error.strerror})") from None
+        raise InvalidArgument(f"out must be a folder that can be written, got {folder} ({error.strerror})") from None
     return folder
 
 
@@ -130,7 +132,7 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise ValueError(f"out must not be in use, and another run is writing to {folder}") from None
+            raise InvalidArgument(f"out must not be in use, and another run is writing to {folder}") from None
         yield
 
 

@@ -5,6 +5,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from mfbandit.errors import InvalidArgument
+
 try:
     from sklearn.base import clone, is_classifier, is_regressor
     from sklearn.model_selection import ParameterGrid
@@ -59,16 +61,16 @@ def listed(estimator: Any, param_grid: Any, candidates: Any) -> list[Candidate]:
     """
     if (param_grid is None) == (candidates is None):
         got = "neither" if candidates is None else "both"
-        raise ValueError(f"one of param_grid and candidates must be given, got {got}")
+        raise InvalidArgument(f"one of param_grid and candidates must be given, got {got}")
     if candidates is not None and (isinstance(candidates, str) or not isinstance(candidates, Sequence)):
-        raise ValueError(f"candidates must be a list of settings or estimators, got {candidates!r}")
+        raise InvalidArgument(f"candidates must be a list of settings or estimators, got {candidates!r}")
     given = list(ParameterGrid(param_grid) if candidates is None else candidates)
     if not given:
-        raise ValueError(f"candidates must be at least one, got {given}")
+        raise InvalidArgument(f"candidates must be at least one, got {given}")
     found = _renamed([_candidate(one, estimator) for one in given])
     kinds = {(is_classifier(one.estimator), is_regressor(one.estimator)) for one in found}
     if len(kinds) > 1:
-        raise ValueError(
+        raise InvalidArgument(
             "candidates must be all classifiers, all regressors or all neither, got "
             + ", ".join(dict.fromkeys(type(one.estimator).__name__ for one in found))
         )
@@ -98,11 +100,11 @@ def _is_pair(one: object) -> bool:
 def _candidate(one: Any, estimator: Any) -> Candidate:  # noqa: ANN401
     if isinstance(one, Mapping):
         if estimator is None:
-            raise ValueError(f"estimator must be given for candidates that are settings, got None for {dict(one)}")
+            raise InvalidArgument(f"estimator must be given for candidates that are settings, got None for {dict(one)}")
         return Candidate(_name(one) or type(estimator).__name__, estimator, one, dict(one))
     name, inner = one if _is_pair(one) else (type(one).__name__, one)
     if not hasattr(inner, "fit") or isinstance(inner, type):
-        raise ValueError(f"candidates must be settings, estimators or (name, estimator) pairs, got {one!r}")
+        raise InvalidArgument(f"candidates must be settings, estimators or (name, estimator) pairs, got {one!r}")
     return Candidate(name, inner, {}, {"estimator": inner})
 
 
@@ -138,12 +140,15 @@ def check_resource(found: list[Candidate], resource: str) -> None:
     >>> from sklearn.linear_model import Ridge
     >>> check_resource(listed(Ridge(), {"alpha": [1]}, None), "n_trees")
     Traceback (most recent call last):
-    ValueError: resource must be a parameter of every candidate, got 'n_trees', which alpha=1 has not
+    mfbandit.errors.InvalidArgument: resource must be a parameter of every candidate, got 'n_trees', which
+        alpha=1 has not
     """
     for one in found:
         if resource not in one.made().get_params():  # settings may exchange a step of a pipeline
-            raise ValueError(
+            raise InvalidArgument(
                 f"resource must be a parameter of every candidate, got {resource!r}, which {one.label} has not"
             )
         if resource in one.settings:
-            raise ValueError(f"resource must not be among the settings of a candidate, got {resource!r}: {one.label}")
+            raise InvalidArgument(
+                f"resource must not be among the settings of a candidate, got {resource!r}: {one.label}"
+            )

@@ -15,6 +15,7 @@ from mfbandit._internal import progress
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import flag, number, positive, whole
 from mfbandit.core import Concentration, Fidelities, SubGaussian, bounds_table
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFTopTwo, Policy
 from mfbandit.search.candidates import Candidate, check_resource, first, listed
 from mfbandit.search.cv_results import as_given, cv_results
@@ -220,7 +221,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         if callable(self.scoring):
             return self.scoring, "score"
         if self.scoring is not None and not isinstance(self.scoring, str):
-            raise ValueError(
+            raise InvalidArgument(
                 "scoring must be one metric, by name or as a function (several are not supported), "
                 f"got {self.scoring!r}"
             )
@@ -234,11 +235,11 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         Fidelities(rungs.costs, self.biases)  # or says what is wrong with them
         flag("refit", self.refit)
         if self.cost not in COSTS:
-            raise ValueError(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
+            raise InvalidArgument(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
         if self.batch is not None and whole("batch", self.batch) < 1:
-            raise ValueError(f"batch must be at least 1, got {self.batch}")
+            raise InvalidArgument(f"batch must be at least 1, got {self.batch}")
         if self.error_score != "raise" and not isinstance(self.error_score, Real):
-            raise ValueError(f"error_score must be a number or 'raise', got {self.error_score!r}")
+            raise InvalidArgument(f"error_score must be a number or 'raise', got {self.error_score!r}")
         return found, rungs
 
     def _trials(self, found: list[Candidate], rungs: Ladder, splits: Splits) -> Trials:
@@ -259,13 +260,13 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
     def _capital(self, arms: int, rungs: Ladder, splits: int) -> float:
         if self.capital is None:
             if self.cost == "seconds":
-                raise ValueError("capital must be given in seconds with cost='seconds', got None")
+                raise InvalidArgument("capital must be given in seconds with cost='seconds', got None")
             least = arms * rungs.costs[0]
             return max(least, min(max(SHARE * arms, ROUNDS * splits), arms * splits))
         capital = positive("capital", self.capital)
         needed = arms * rungs.costs[0] if self.cost == "samples" else 0.0
         if number("capital", capital) < needed * (1 - 1e-9):
-            raise ValueError(
+            raise InvalidArgument(
                 f"capital must pay for one play of each of the {arms} candidates at the lowest fidelity, "
                 f"{needed:.4g}, got {self.capital}"
             )

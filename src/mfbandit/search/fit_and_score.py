@@ -12,6 +12,7 @@ import numpy as np
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import HUGE
 from mfbandit.core import Play
+from mfbandit.errors import InvalidArgument
 from mfbandit.search.candidates import Candidate
 from mfbandit.search.rungs import Ladder
 from mfbandit.search.splits import Splits
@@ -166,5 +167,5 @@ def _score(estimator: Any, data: Data, train: IntArray, test: IntArray) -> objec
 def _one_number(score: Any) -> float:  # noqa: ANN401
     value = score.item() if isinstance(score, np.ndarray | np.generic) and score.size == 1 else score
     if not isinstance(value, Real):
-        raise ValueError(f"scoring must give one number (several metrics are not supported), got {score!r}")
+        raise InvalidArgument(f"scoring must give one number (several metrics are not supported), got {score!r}")
     return float(value)

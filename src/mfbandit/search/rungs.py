@@ -6,6 +6,7 @@ from itertools import pairwise
 from typing import Any
 
 from mfbandit._internal.validation import positive
+from mfbandit.errors import InvalidArgument
 
 SAMPLES = "n_samples"
 
@@ -52,34 +53,36 @@ def ladder(fractions: Sequence[float], resource: str | None, values: Sequence[An
     (0.25, 1.0)
     >>> ladder((0.5, 0.25), None, None)
     Traceback (most recent call last):
-    ValueError: fractions must be strictly increasing, got [0.5, 0.25]
+    mfbandit.errors.InvalidArgument: fractions must be strictly increasing, got [0.5, 0.25]
     """
     if resource is None or resource == SAMPLES:
         if values is not None:
-            raise ValueError(f"values must come with the name of a parameter as resource, got {list(values)} alone")
+            raise InvalidArgument(
+                f"values must come with the name of a parameter as resource, got {list(values)} alone"
+            )
         return Ladder(SAMPLES, _fractions(fractions))
     if not isinstance(resource, str):
-        raise ValueError(f"resource must be the name of a parameter or {SAMPLES!r}, got {resource!r}")
+        raise InvalidArgument(f"resource must be the name of a parameter or {SAMPLES!r}, got {resource!r}")
     if values is None:
-        raise ValueError(f"values must be given for the resource {resource!r}, got None")
+        raise InvalidArgument(f"values must be given for the resource {resource!r}, got None")
     return Ladder(resource, _increasing("values", values))
 
 
 def _fractions(given: Sequence[float]) -> tuple[float, ...]:
     fractions = tuple(float(value) for value in _increasing("fractions", given))
     if fractions[-1] != 1:
-        raise ValueError(f"fractions must end at 1, all training samples, got {list(fractions)}")
+        raise InvalidArgument(f"fractions must end at 1, all training samples, got {list(fractions)}")
     return fractions
 
 
 def _increasing(what: str, given: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
-        raise ValueError(f"{what} must be a sequence of numbers, got {given!r}")
+        raise InvalidArgument(f"{what} must be a sequence of numbers, got {given!r}")
     values = tuple(value.item() if hasattr(value, "item") else value for value in given)
     if not values:
-        raise ValueError(f"{what} must be at least one, got []")
+        raise InvalidArgument(f"{what} must be at least one, got []")
     for value in values:
         positive(what, value)
     if not all(low < high for low, high in pairwise(values)):
-        raise ValueError(f"{what} must be strictly increasing, got {list(values)}")
+        raise InvalidArgument(f"{what} must be strictly increasing, got {list(values)}")
     return values

@@ -9,6 +9,7 @@ import numpy as np
 from numpy.typing import ArrayLike
 
 from mfbandit._internal.typing import IntArray
+from mfbandit.errors import InvalidArgument
 
 try:
     from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit, check_cv
@@ -82,7 +83,7 @@ class Splits:
         self._folds = cv is None or isinstance(cv, int | np.integer)
         self.number = int(self._given.get_n_splits(x, y, **self._arguments))
         if self.number < 1:
-            raise ValueError(f"cv must give at least one split, got {cv!r}")
+            raise InvalidArgument(f"cv must give at least one split, got {cv!r}")
         self._rounds: dict[int, list[tuple[IntArray, IntArray]]] = {}
         self._orders: dict[int, IntArray] = {}
         stratified = classifier and y is not None and type_of_target(y) in ONE_LABEL_EACH

@@ -20,7 +20,7 @@ import numpy as np
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
-from mfbandit.errors import CapitalExhausted, StoreError, StoreUnavailable, UnknownExperiment
+from mfbandit.errors import CapitalExhausted, InvalidArgument, StoreError, StoreUnavailable, UnknownExperiment
 from mfbandit.experiment import (
     FORMAT,
     Asked,
@@ -60,7 +60,7 @@ def connect(url: str, token: str | None = None, *, patience: float = 60.0) -> "R
 
     >>> connect("ftp://host")
     Traceback (most recent call last):
-    ValueError: url must begin with http:// or https:// and name a host, got 'ftp://host'
+    mfbandit.errors.InvalidArgument: url must begin with http:// or https:// and name a host, got 'ftp://host'
     """
     return RemoteStore(Line(url, token, patience=patience))
 
@@ -71,7 +71,7 @@ class Line:
     def __init__(self, url: str, token: str | None, *, patience: float) -> None:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts is None or parts.scheme not in ("http", "https") or not parts.hostname:
-            raise ValueError(f"url must begin with http:// or https:// and name a host, got {url!r}")
+            raise InvalidArgument(f"url must begin with http:// or https:// and name a host, got {url!r}")
         self.url = url.rstrip("/")
         self._token, self._patience = _checked_token(token), positive("patience", patience)
         self._clients: dict[int, httpx.Client] = {}  # by process: connections must not be shared after a fork
@@ -555,7 +555,7 @@ def _checked_token(token: str | None) -> str | None:
     """A token as it can be sent; one that was read from a file may end in a new line. Errors do not show it."""
     text = None if token is None else token.strip()
     if text is not None and not (text and text.isascii() and text.isprintable()):
-        raise ValueError("token must be printable ASCII characters, at least one; got others, not shown here")
+        raise InvalidArgument("token must be printable ASCII characters, at least one; got others, not shown here")
     return text
 
 

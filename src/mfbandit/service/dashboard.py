@@ -13,6 +13,7 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mfbandit._internal.formatting import readable
+from mfbandit.errors import InvalidArgument
 from mfbandit.service.middleware import COOKIE, token_of
 from mfbandit.service.problem_details import problem_of
 from mfbandit.service.view_models import glance, overview
@@ -53,14 +54,14 @@ def _capital(text: str) -> float | None:
     try:
         return None if text.strip() == "unlimited" else float(text)
     except ValueError:
-        raise ValueError(f"capital must be a number or unlimited, got {text!r}") from None
+        raise InvalidArgument(f"capital must be a number or unlimited, got {text!r}") from None
 
 
 def _biases(text: str) -> list[float]:
     try:
         return [float(part) for part in text.split(",")]
     except ValueError:
-        raise ValueError(f"biases must be numbers with commas between them, got {text!r}") from None
+        raise InvalidArgument(f"biases must be numbers with commas between them, got {text!r}") from None
 
 
 CONTROLS = {
@@ -284,7 +285,7 @@ def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
 
 def _control(verb: str) -> Control:
     if verb not in CONTROLS:
-        raise ValueError(f"a control must be one of {', '.join(CONTROLS)}, got {verb!r}")
+        raise InvalidArgument(f"a control must be one of {', '.join(CONTROLS)}, got {verb!r}")
     return CONTROLS[verb]
 
 

@@ -15,7 +15,7 @@ try:
 except ImportError as error:
     raise ImportError(f"a service needs {error.name}: pip install 'mfbandit[service]'") from None
 
-from mfbandit.errors import NotAllowed
+from mfbandit.errors import InvalidArgument, NotAllowed
 from mfbandit.service.app import create_app
 from mfbandit.service.middleware import is_loopback
 from mfbandit.store import Store
@@ -110,7 +110,7 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise ValueError(f"host and port must be free to listen on, got {host}:{port} ({error})") from None
+        raise InvalidArgument(f"host and port must be free to listen on, got {host}:{port} ({error})") from None
     listening.listen(2048)
     return listening
 

@@ -7,6 +7,8 @@ from typing import Any
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
+from mfbandit.errors import InvalidArgument
+
 MOST_MEMBERS = 100  # of an object; the largest that is understood has ten
 
 
@@ -17,34 +19,34 @@ def parsed(body: bytes) -> Any:  # noqa: ANN401 - anything JSON can say
     {'n': 2}
     >>> parsed(b'{"n": 1, "n": 2}')
     Traceback (most recent call last):
-    ValueError: the body must name a member once, got 'n' twice
+    mfbandit.errors.InvalidArgument: the body must name a member once, got 'n' twice
     >>> parsed(b'{"n": NaN}')
     Traceback (most recent call last):
-    ValueError: the body must be JSON, which has no NaN
+    mfbandit.errors.InvalidArgument: the body must be JSON, which has no NaN
     """
     try:
         return json.loads(body.decode(), object_pairs_hook=_members, parse_constant=_no_number)
     except json.JSONDecodeError as error:
-        raise ValueError(f"the body must be JSON: {error.msg} at character {error.pos}") from None
+        raise InvalidArgument(f"the body must be JSON: {error.msg} at character {error.pos}") from None
     except UnicodeDecodeError as error:
-        raise ValueError(f"the body must be UTF-8: {error.reason} at byte {error.start}") from None
+        raise InvalidArgument(f"the body must be UTF-8: {error.reason} at byte {error.start}") from None
     except RecursionError:
-        raise ValueError("the body must not be nested that deeply") from None
+        raise InvalidArgument("the body must not be nested that deeply") from None
 
 
 def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     if len(pairs) > MOST_MEMBERS:
-        raise ValueError(f"an object must have at most {MOST_MEMBERS} members, got {len(pairs):,}")
+        raise InvalidArgument(f"an object must have at most {MOST_MEMBERS} members, got {len(pairs):,}")
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
         twice = next(name for name in names if names.count(name) > 1)
-        raise ValueError(f"the body must name a member once, got {twice!r} twice")
+        raise InvalidArgument(f"the body must name a member once, got {twice!r} twice")
     return members
 
 
 def _no_number(text: str) -> None:
-    raise ValueError(f"the body must be JSON, which has no {text}")
+    raise InvalidArgument(f"the body must be JSON, which has no {text}")
 
 
 class StrictRequest(Request):

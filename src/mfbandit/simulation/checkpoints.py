@@ -22,6 +22,7 @@ from typing import Any
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.errors import InvalidArgument
 
 DIGITS = 8  # of the numbers of runs in a file's name
 ARRAYS = ("regret", "steps", "spent", "plays")
@@ -73,7 +74,9 @@ class Chunks:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise ValueError(f"results must be a folder that can be written, got {folder} ({error.strerror})") from None
+            raise InvalidArgument(
+                f"results must be a folder that can be written, got {folder} ({error.strerror})"
+            ) from None
         told = self._folder / "about.json"
         if not told.exists():  # for people; the name of the folder is what counts
             _replace(told, json.dumps({name: _readable(value) for name, value in about.items()}, indent=1).encode())

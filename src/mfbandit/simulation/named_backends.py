@@ -5,6 +5,7 @@ from contextlib import contextmanager
 from typing import Any
 
 from mfbandit._internal.progress import note
+from mfbandit.errors import ExecutorBroken, InvalidArgument
 
 ENGINES = ("threads", "processes", "dask")
 PATIENCE = 5  # seconds for a scheduler to answer
@@ -22,12 +23,12 @@ def engine(name: str, *, address: str | None = None, workers: int | None = None)
     >>> with engine("ray"):
     ...     pass
     Traceback (most recent call last):
-    ValueError: engine must be one of threads, processes, dask, got 'ray'
+    mfbandit.errors.InvalidArgument: engine must be one of threads, processes, dask, got 'ray'
     """
     if name not in ENGINES:
-        raise ValueError(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
+        raise InvalidArgument(f"engine must be one of {', '.join(ENGINES)}, got {name!r}")
     if address is not None and name != "dask":
-        raise ValueError(f"an address must be a Dask scheduler's, and the engine is {name}; got {address!r}")
+        raise InvalidArgument(f"an address must be a Dask scheduler's, and the engine is {name}; got {address!r}")
     if name == "threads":
         yield
         return
@@ -64,8 +65,8 @@ def _connected(kind: Any, address: str) -> Any:  # noqa: ANN401 - Dask's Client
     try:
         return kind(address, timeout=PATIENCE)
     except (OSError, TimeoutError):
-        raise RuntimeError(f"no Dask scheduler answers at {address}") from None
+        raise ExecutorBroken(f"no Dask scheduler answers at {address}") from None
     except (ValueError, TypeError) as error:
-        raise ValueError(
+        raise InvalidArgument(
             f"an address must be a Dask scheduler's, such as tcp://10.0.0.5:8786, got {address!r} ({error})"
         ) from None

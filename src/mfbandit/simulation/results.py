@@ -12,6 +12,7 @@ import numpy as np
 
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.errors import InvalidArgument
 
 SHOWN = 10  # lines in a printed summary
 
@@ -129,7 +130,7 @@ class Simulation:
             words |= {"seed": tuple(words["seed"]), "spawn_key": tuple(words["spawn_key"])}
             return cls(**words, **arrays)
         except (KeyError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
-            raise ValueError(f"{path} must be a whole file that Simulation.save wrote, and is not") from None
+            raise InvalidArgument(f"{path} must be a whole file that Simulation.save wrote, and is not") from None
 
 
 _WORDS = ("policy", "problem", "account", "seed", "spawn_key")
@@ -213,12 +214,12 @@ def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Compariso
     """
     for name in ("problem", "account", "seed", "spawn_key"):
         if getattr(a, name) != getattr(b, name):
-            raise ValueError(
+            raise InvalidArgument(
                 f"simulations must have the same {name} to be compared run by run, "
                 f"got {getattr(a, name)!r} and {getattr(b, name)!r}"
             )
     if a.regret.shape != b.regret.shape or not np.array_equal(a.capital, b.capital):
-        raise ValueError(
+        raise InvalidArgument(
             "simulations must have the same capitals and number of runs, got regret of shape "
             f"{a.regret.shape} up to {a.capital[-1]:g} and {b.regret.shape} up to {b.capital[-1]:g}"
         )
@@ -259,7 +260,7 @@ def ratio_interval(a: FloatArray, b: FloatArray, confidence: float = 0.95) -> tu
 def _interval(values: FloatArray, confidence: float) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Mean over the first axis, and the ends of its interval; NaN ends where there is one value alone."""
     if not 0 < confidence < 1:
-        raise ValueError(f"confidence must lie between 0 and 1, got {confidence}")
+        raise InvalidArgument(f"confidence must lie between 0 and 1, got {confidence}")
     n, mean = len(values), values.mean(axis=0)
     if n == 1:
         unknown = np.full_like(mean, np.nan)

@@ -17,6 +17,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit._internal.validation import whole
 from mfbandit.core import Stats, limit
+from mfbandit.errors import InvalidArgument, ReplayExhausted
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
 from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy, Remembers
 from mfbandit.policies.exploration import fits, too_far_apart
@@ -93,11 +94,11 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     """
     check_is_policy(policy)
     if not isinstance(problem, Problem):
-        raise ValueError(f"problem must be a Problem, got {problem!r}")
+        raise InvalidArgument(f"problem must be a Problem, got {problem!r}")
     if whole("runs", runs) < 1:
-        raise ValueError(f"runs must be at least 1, got {runs}")
+        raise InvalidArgument(f"runs must be at least 1, got {runs}")
     if workers is not None and whole("workers", workers) < 1:
-        raise ValueError(f"workers must be at least 1, got {workers}")
+        raise InvalidArgument(f"workers must be at least 1, got {workers}")
     start = Stats.empty(len(problem.fidelities), problem.arms)
     capitals = _grid(grid, checked_capital(capital, policy, problem.fidelities, start))
     job = partial(one_run, problem, policy, capitals, account)
@@ -148,7 +149,7 @@ def one_run(
 
     costs = problem.fidelities.costs
     if type(policy) in (MFAda, MFBayes) and not fits(problem.arms, float(capitals[-1]), costs):
-        raise ValueError(too_far_apart(costs))
+        raise InvalidArgument(too_far_apart(costs))
     if type(policy) is MFBayes:
         return _scan_run(bayes, bayes.prepare(problem, policy, account), problem, capitals, rng, tick)
     if lazy.supports(problem, policy):
@@ -174,7 +175,7 @@ def _engine_run(
     if state.clock.status == engine.RAN_DRY:
         arm, m = state.clock.arm, state.clock.fidelity
         level = m + len(problem.fidelities) - len(rule.costs)
-        raise RuntimeError(ran_dry(arm, level, int(truth.lengths[arm, m])))
+        raise ReplayExhausted(ran_dry(arm, level, int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[-len(rule.costs) :] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
@@ -204,7 +205,7 @@ def _scan_run(
         spent = float(clock.spent[0])
     if clock.status[0] == engine.RAN_DRY:
         arm, m = int(clock.arm[0]), int(clock.fidelity[0])
-        raise RuntimeError(ran_dry(arm, rows[m], int(truth.lengths[arm, m])))
+        raise ReplayExhausted(ran_dry(arm, rows[m], int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[rows] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
@@ -289,13 +290,13 @@ def _about(
 def _grid(grid: int | Sequence[float], capital: float) -> FloatArray:
     if isinstance(grid, int | np.integer):
         if grid < 1:
-            raise ValueError(f"grid must have at least 1 point, got {grid}")
+            raise InvalidArgument(f"grid must have at least 1 point, got {grid}")
         return np.linspace(0, capital, int(grid) + 1)[1:]
     points = np.array(list(grid), dtype=np.float64) if not isinstance(grid, str) else np.zeros(0)
     if points.ndim != 1 or not points.size or not (points > 0).all() or not (np.diff(points) > 0).all():
-        raise ValueError(f"grid must be increasing capitals above 0, got {grid!r}")
+        raise InvalidArgument(f"grid must be increasing capitals above 0, got {grid!r}")
     if points[-1] > capital:
-        raise ValueError(f"grid must not go beyond the capital {capital:g}, got {points[-1]:g}")
+        raise InvalidArgument(f"grid must not go beyond the capital {capital:g}, got {points[-1]:g}")
     return points if points[-1] == capital else np.append(points, capital)
 
 

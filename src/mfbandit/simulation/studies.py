@@ -7,6 +7,7 @@ from typing import Any
 
 from mfbandit._internal.formatting import columns, readable
 from mfbandit._internal.progress import bar, note
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies import Policy
 from mfbandit.problems import Account, Problem
 from mfbandit.simulation.results import Simulation
@@ -97,11 +98,11 @@ def study(  # noqa: PLR0913 - options with names and defaults
     paper 3    8,000    UCB(rho=2.0)   2,601  2,538 to 2,663
     """
     if (capitals is None) == (looks is None):
-        raise ValueError(f"either capitals or looks must be given, got {capitals!r} and {looks!r}")
+        raise InvalidArgument(f"either capitals or looks must be given, got {capitals!r} and {looks!r}")
     if not problems or not policies:
-        raise ValueError("a study must have at least one problem and one policy")
+        raise InvalidArgument("a study must have at least one problem and one policy")
     if len({str(policy) for policy in policies}) < len(policies):
-        raise ValueError(f"policies must be different, got {', '.join(map(str, policies))}")
+        raise InvalidArgument(f"policies must be different, got {', '.join(map(str, policies))}")
     cells = [(name, problem, policy) for name, problem in problems.items() for policy in policies]
     sims: dict[tuple[str, str], Simulation] = {}
     with bar(f"study of {len(cells)} simulations", len(cells), shown=progress) as tick:
@@ -128,5 +129,5 @@ def _grid(capitals: Sequence[float] | None, looks: Sequence[float] | None, probl
     full = 1.0 if looks is None else problem.arms * problem.fidelities.costs[-1]
     given = list(capitals if capitals is not None else looks if looks is not None else ())
     if not given:
-        raise ValueError(f"a study must have at least one capital, got {given}")
+        raise InvalidArgument(f"a study must have at least one capital, got {given}")
     return sorted(float(full * capital) for capital in given)

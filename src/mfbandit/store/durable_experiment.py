@@ -13,7 +13,7 @@ import numpy as np
 
 from mfbandit._internal.validation import positive
 from mfbandit.core import Audit, Bounds, Fidelities, Play
-from mfbandit.errors import Conflict, UnknownExperiment
+from mfbandit.errors import Conflict, InvalidArgument, UnknownExperiment
 from mfbandit.experiment import (
     CODES,
     COLUMNS,
@@ -565,7 +565,7 @@ class DurableExperiment(Experiment):
                 capital=first["capital"],
             )
         except ValueError as error:
-            raise ValueError(f"experiment {self._name!r} in {self._home.name} cannot be opened: {error}") from None
+            raise InvalidArgument(f"experiment {self._name!r} in {self._home.name} cannot be opened: {error}") from None
         self._id = str(first["id"])
         self._lease: float | None = first["lease"]
         self._entry, self._chain, self._next = of, chain, chain.head + 1
@@ -646,7 +646,7 @@ for _name, _read in vars(Experiment).items():
 
 def _checked_key(key: str) -> str:
     if not isinstance(key, str) or not 0 < len(key) <= LONGEST_KEY or not key.isascii() or not key.isprintable():
-        raise ValueError(f"a request key must be 1 to {LONGEST_KEY} printable ASCII characters, got {key!r}")
+        raise InvalidArgument(f"a request key must be 1 to {LONGEST_KEY} printable ASCII characters, got {key!r}")
     return key
 
 

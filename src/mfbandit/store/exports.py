@@ -8,6 +8,7 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
 from typing import Any
 
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import ArmAdded, Asked, Expired, Failed, Record, Told, to_record
 
 PLAYS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
@@ -104,7 +105,7 @@ def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
     [('ad-a', 0, 0.5, None)]
     >>> list(past_results(['{"arm": 1, "fidelity": 0, "reward": "x"}'], "jsonl"))
     Traceback (most recent call last):
-    ValueError: line 1: reward must be a number, got 'x'
+    mfbandit.errors.InvalidArgument: line 1: reward must be a number, got 'x'
     """
     rows = _csv_rows(lines) if kind == "csv" else _json_rows(lines)
     for number, row in rows:
@@ -113,7 +114,7 @@ def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
         try:
             yield _past(row)
         except ValueError as error:
-            raise ValueError(f"line {number}: {error}") from None
+            raise InvalidArgument(f"line {number}: {error}") from None
 
 
 def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -122,17 +123,19 @@ def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
     missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames)
     if missing:
         names = ",".join(reader.fieldnames)
-        raise ValueError(f"line 1: the header must name arm, fidelity and reward, with commas between, got {names!r}")
+        raise InvalidArgument(
+            f"line 1: the header must name arm, fidelity and reward, with commas between, got {names!r}"
+        )
     try:
         for row in reader:
             if None in row:  # a decimal comma, perhaps, and what is left of the number would be read
                 places = len(reader.fieldnames)
-                raise ValueError(f"line {reader.line_num}: must have {places} values, as the header has, got more")
+                raise InvalidArgument(f"line {reader.line_num}: must have {places} values, as the header has, got more")
             if not any(row.values()):  # how spreadsheets write an empty line
                 continue
             yield reader.line_num, {**row, "arm": row.get("label") or row["arm"]}
     except csv.Error as error:
-        raise ValueError(f"line {reader.line_num}: {error}") from None
+        raise InvalidArgument(f"line {reader.line_num}: {error}") from None
 
 
 def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
@@ -155,16 +158,18 @@ def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         try:
             row = json.loads(line)
         except (ValueError, RecursionError) as error:
-            raise ValueError(f"line {number}: must be JSON: {error}") from None
+            raise InvalidArgument(f"line {number}: must be JSON: {error}") from None
         if not isinstance(row, dict):
-            raise ValueError(f"line {number}: must be an object with arm, fidelity and reward, got {line.strip()[:80]}")
+            raise InvalidArgument(
+                f"line {number}: must be an object with arm, fidelity and reward, got {line.strip()[:80]}"
+            )
         yield number, row
 
 
 def _past(row: dict[str, Any]) -> Past:
     arm = row.get("arm")
     if isinstance(arm, bool) or not isinstance(arm, int | str) or arm == "":
-        raise ValueError(f"arm must be an index or a label, got {arm!r}")
+        raise InvalidArgument(f"arm must be an index or a label, got {arm!r}")
     cost = row.get("cost")
     return (
         arm,
@@ -180,7 +185,7 @@ def _number(what: str, value: object, kind: Callable[[Any], Any], rule: str) -> 
             raise ValueError
         return kind(value)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be {rule}, got {value!r}") from None
+        raise InvalidArgument(f"{what} must be {rule}, got {value!r}") from None
 
 
 def settled_arms(results: Iterable[Past], arms: Sequence[str], fidelities: int) -> list[Past]:
@@ -190,16 +195,16 @@ def settled_arms(results: Iterable[Past], arms: Sequence[str], fidelities: int) 
     [(1, 0, 0.5, None), (0, 0, 0.5, None)]
     >>> settled_arms([("c", 0, 0.5, None)], ["a", "b"], fidelities=1)
     Traceback (most recent call last):
-    ValueError: result 1: arm must be a label or an index below 2, got 'c'
+    mfbandit.errors.InvalidArgument: result 1: arm must be a label or an index below 2, got 'c'
     """
     places = {label: index for index, label in enumerate(arms)}
     known: list[Past] = []
     for number, (arm, fidelity, reward, cost) in enumerate(results, start=1):
         index = places.get(arm, int(arm) if arm.isdecimal() else -1) if isinstance(arm, str) else arm
         if not 0 <= index < len(arms):
-            raise ValueError(f"result {number}: arm must be a label or an index below {len(arms)}, got {arm!r}")
+            raise InvalidArgument(f"result {number}: arm must be a label or an index below {len(arms)}, got {arm!r}")
         if not 0 <= fidelity < fidelities:
-            raise ValueError(f"result {number}: fidelity must lie in 0 to {fidelities - 1}, got {fidelity}")
+            raise InvalidArgument(f"result {number}: fidelity must lie in 0 to {fidelities - 1}, got {fidelity}")
         known.append((index, fidelity, reward, cost))
     return known
 

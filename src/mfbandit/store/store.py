@@ -16,7 +16,7 @@ from typing import Any, Self
 
 from mfbandit._internal.validation import positive
 from mfbandit.core import Fidelities
-from mfbandit.errors import Conflict, NotAllowed, StoreError, StoreUnavailable
+from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
 from mfbandit.store.database import Connection, Database, check_tables, purpose_of_this_process
@@ -180,7 +180,7 @@ class Store:
             confirm: its name again.
         """
         if confirm != name:
-            raise ValueError(f"confirm must be the name again, {name!r}, to delete an experiment, got {confirm!r}")
+            raise InvalidArgument(f"confirm must be the name again, {name!r}, to delete an experiment, got {confirm!r}")
         self.writer()
         with self._one_by_one:
             with closing(self.read()) as connection:
@@ -210,7 +210,7 @@ class Store:
     def revoke_token(self, token: str) -> None:
         """Make a token worthless, by its id."""
         if token not in self.tokens():
-            raise ValueError(
+            raise InvalidArgument(
                 f"token must be the id of one, got {token!r}; there are {', '.join(self.tokens()) or 'none'}"
             )
         self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
@@ -320,7 +320,7 @@ def check_definition(
     >>> from mfbandit import UCB, Bounded
     >>> check_definition(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), lease=-1)
     Traceback (most recent call last):
-    ValueError: lease must be positive and finite, got -1
+    mfbandit.errors.InvalidArgument: lease must be positive and finite, got -1
     """
     plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
     return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
@@ -331,10 +331,11 @@ def check_name(name: object) -> None:
 
     >>> check_name("../etc")
     Traceback (most recent call last):
-    ValueError: an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got '../etc'
+    mfbandit.errors.InvalidArgument: an experiment's name must be 1 to 64 letters, digits, dots, dashes or
+        underscores, got '../etc'
     """
     if not isinstance(name, str) or not NAME.fullmatch(name):
-        raise ValueError(
+        raise InvalidArgument(
             f"an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got {name!r}"
         )
 
@@ -351,17 +352,17 @@ def open_database(place: str | os.PathLike[str]) -> Database:
     'ads.db'
     >>> open_database("mysql://host/ads")
     Traceback (most recent call last):
-    ValueError: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
+    mfbandit.errors.InvalidArgument: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
     """
     text = os.fspath(place)
     if not isinstance(text, str) or not text:
-        raise ValueError(f"a store must be a file or a postgresql:// address, got {place!r}")
+        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {place!r}")
     if text.startswith(("postgresql://", "postgres://")):
         from mfbandit.store.postgres import Postgres  # psycopg is an extra
 
         return Postgres(text)
     if "://" in text or text == ":memory:":
-        raise ValueError(f"a store must be a file or a postgresql:// address, got {text!r}")
+        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
     from mfbandit.store.sqlite import SQLite  # the other of the two
 
     return SQLite(text)

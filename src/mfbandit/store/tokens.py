@@ -5,6 +5,8 @@ import hmac
 import secrets
 from dataclasses import dataclass
 
+from mfbandit.errors import InvalidArgument
+
 SCOPES = ("read", "write", "admin")  # each may do what those before it may
 LONGEST_NAME = 64
 
@@ -48,12 +50,12 @@ def new_token(name: str, scope: str, now: float) -> tuple[str, Token]:
     (True, False, True)
     >>> new_token("ci", "root", now=0.0)
     Traceback (most recent call last):
-    ValueError: scope must be one of read, write, admin, got 'root'
+    mfbandit.errors.InvalidArgument: scope must be one of read, write, admin, got 'root'
     """
     if scope not in SCOPES:
-        raise ValueError(f"scope must be one of {', '.join(SCOPES)}, got {scope!r}")
+        raise InvalidArgument(f"scope must be one of {', '.join(SCOPES)}, got {scope!r}")
     if not isinstance(name, str) or not 0 < len(name) <= LONGEST_NAME or not name.isprintable():
-        raise ValueError(f"a token's name must be 1 to {LONGEST_NAME} printable characters, got {name!r}")
+        raise InvalidArgument(f"a token's name must be 1 to {LONGEST_NAME} printable characters, got {name!r}")
     public, secret = secrets.token_hex(4), secrets.token_urlsafe(32)
     text = f"mfb_{public}_{secret}"
     return text, Token(public, name, _hash(text), scope, now)

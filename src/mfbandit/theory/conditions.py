@@ -7,6 +7,7 @@ from numpy.typing import ArrayLike
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems import NEAR, Bernoulli, Gaussian, Problem, Replay
 
 
@@ -15,12 +16,15 @@ def checked(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
 
     >>> checked("Lemma 10", ["rho above 4, got 2"], unproven=False)
     Traceback (most recent call last):
-    ValueError: Lemma 10 needs rho above 4, got 2 (unproven=True computes it all the same, and says so)
+    mfbandit.errors.InvalidArgument: Lemma 10 needs rho above 4, got 2 (unproven=True computes it all the
+        same, and says so)
     >>> checked("Lemma 10", ["rho above 4, got 2"], unproven=True)
     ('Lemma 10 needs rho above 4, got 2',)
     """
     if broken and not unproven:
-        raise ValueError(f"{what} needs {'; and '.join(broken)} (unproven=True computes it all the same, and says so)")
+        raise InvalidArgument(
+            f"{what} needs {'; and '.join(broken)} (unproven=True computes it all the same, and says so)"
+        )
     return tuple(f"{what} needs {condition}" for condition in broken)
 
 
@@ -124,12 +128,12 @@ def capitals(given: ArrayLike) -> FloatArray:
 
     >>> capitals(-1)
     Traceback (most recent call last):
-    ValueError: capital must be positive and finite, got -1
+    mfbandit.errors.InvalidArgument: capital must be positive and finite, got -1
     """
     try:
         array: FloatArray = np.asarray(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"capital must be numbers, got {given!r}") from None
+        raise InvalidArgument(f"capital must be numbers, got {given!r}") from None
     if isinstance(given, str | None) or not (np.isfinite(array) & (array > 0)).all():
-        raise ValueError(f"capital must be positive and finite, got {given!r}")
+        raise InvalidArgument(f"capital must be positive and finite, got {given!r}")
     return array

@@ -8,6 +8,7 @@ from numpy.typing import ArrayLike
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import rates
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Bernoulli, Gaussian, Problem
 from mfbandit.theory.conditions import bernoulli, capitals, checked, quadratic, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
@@ -100,7 +101,7 @@ def lower_bound(problem: Problem, *, form: Form = "theorem", unproven: bool = Fa
     (2750, 2320, 430)
     """
     if form not in get_args(Form):
-        raise ValueError(f"form must be one of {list(get_args(Form))}, got {form!r}")
+        raise InvalidArgument(f"form must be one of {list(get_args(Form))}, got {form!r}")
     broken = [*_conditions(problem, form), *truthful(problem)]
     caveats = checked(_NAMES[form], broken, unproven)
     parts = partition(problem)

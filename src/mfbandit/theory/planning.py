@@ -17,6 +17,7 @@ from mfbandit._internal.formatting import columns, readable
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Bounded, Fidelities, rates
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems import NEAR, Gaussian, Problem
 from mfbandit.theory import gaps
 
@@ -147,7 +148,7 @@ def plan(
     Expected regret: 2,606. Arms closer than 0.17 to the best one will not be told from it yet.
     """
     if not isinstance(fidelities, Fidelities):
-        raise ValueError(f"fidelities must be a Fidelities, got {fidelities!r}")
+        raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
     budget, exploration = positive("capital", capital), positive("rho", rho)
     truths = _Truths(fidelities, means, prior, arms, draws, seed)
     each = [_outcome(problem, budget, exploration) for problem in truths]
@@ -170,18 +171,18 @@ class _Truths:
         seed: int,
     ) -> None:
         if (means is None) == (prior is None):
-            raise ValueError("plan needs either means, a guess for each arm, or prior, results of similar arms")
+            raise InvalidArgument("plan needs either means, a guess for each arm, or prior, results of similar arms")
         if means is not None and arms is not None:
-            raise ValueError(f"arms goes with prior; with means there are as many arms as means, got arms={arms}")
+            raise InvalidArgument(f"arms goes with prior; with means there are as many arms as means, got arms={arms}")
         self._fidelities, self._sampled = fidelities, prior is not None
         self._table = _table("means" if prior is None else "prior", means if prior is None else prior, fidelities)
         self.arms = self._table.shape[-1] if arms is None else whole("arms", arms)
         if self.arms < 1:
-            raise ValueError(f"arms must be at least 1, got {arms}")
+            raise InvalidArgument(f"arms must be at least 1, got {arms}")
         if draws is not None and whole("draws", draws) < 1:
-            raise ValueError(f"draws must be at least 1, got {draws}")
+            raise InvalidArgument(f"draws must be at least 1, got {draws}")
         if whole("seed", seed) < 0:
-            raise ValueError(f"seed must not be negative, got {seed}")
+            raise InvalidArgument(f"seed must not be negative, got {seed}")
         certain = not self._sampled and (self._table.ndim == 2 or len(fidelities) == 1)  # noqa: PLR2004 - a table has two axes
         self._draws = 1 if certain else draws or max(1, min(16, MOST_ARMS // self.arms))
         self._rng = np.random.default_rng(seed)
@@ -212,12 +213,12 @@ def _table(what: str, given: ArrayLike | None, fidelities: Fidelities) -> FloatA
     try:
         table: FloatArray = np.array(given, dtype=np.float64)
     except (TypeError, ValueError):
-        raise ValueError(f"{what} must be numbers, got {given!r}") from None
+        raise InvalidArgument(f"{what} must be numbers, got {given!r}") from None
     rows = len(fidelities)
     if table.ndim not in (1, 2) or table.size == 0 or (table.ndim == 2 and len(table) != rows):  # noqa: PLR2004
-        raise ValueError(f"{what} must have shape (n,) or ({rows}, n), got {table.shape}")
+        raise InvalidArgument(f"{what} must have shape (n,) or ({rows}, n), got {table.shape}")
     if not np.isfinite(table).all():
-        raise ValueError(f"{what} must be finite, got {table[~np.isfinite(table)][0]}")
+        raise InvalidArgument(f"{what} must be finite, got {table[~np.isfinite(table)][0]}")
     if table.ndim == 2:  # noqa: PLR2004
         _check_biases(what, table, fidelities)
     return table
@@ -227,7 +228,7 @@ def _check_biases(what: str, table: FloatArray, fidelities: Fidelities) -> None:
     off = np.abs(table[-1] - table) - np.array(fidelities.known_biases)[:, None]
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
     if off[m, k] > NEAR:
-        raise ValueError(
+        raise InvalidArgument(
             f"{what} must lie within their biases of the highest fidelity's: column {k} has {table[m, k]:.6g} at "
             f"fidelity {m} and {table[-1, k]:.6g} at the highest, and the bias is {fidelities.known_biases[m]:.6g}"
         )
@@ -327,7 +328,7 @@ def _spend(problem: Problem, shortfall: FloatArray, capital: float, effort: floa
         else:
             break
     if not coarse.spent <= capital <= fine.spent < math.inf:
-        raise ValueError(
+        raise InvalidArgument(
             f"capital must be of a size with the costs, {list(problem.fidelities.costs)}, and the noise, "
             f"got {capital:g}"
         )

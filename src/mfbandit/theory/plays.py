@@ -9,6 +9,7 @@ from mfbandit._internal.formatting import columns, readable
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities, rates
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Problem
 from mfbandit.theory.conditions import checked, exploration, truthful
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
@@ -130,7 +131,7 @@ def expected_plays(problem: Problem, n: int, rho: float, *, unproven: bool = Fal
 
 def _at_least_one(what: str, value: int) -> None:
     if not 1 <= whole(what, value) <= MOST:
-        raise ValueError(f"{what} must be at least 1 and at most {MOST:g}, got {value}")
+        raise InvalidArgument(f"{what} must be at least 1 and at most {MOST:g}, got {value}")
 
 
 def terms(problem: Problem, parts: Partition, effort: float) -> tuple[FloatArray, FloatArray]:

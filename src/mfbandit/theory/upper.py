@@ -10,6 +10,7 @@ from numpy.typing import ArrayLike
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import positive
 from mfbandit.core import rates
+from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Bernoulli, Gaussian, Problem, Replay, Rewards
 from mfbandit.theory.conditions import capitals, checked, decaying, exploration, truthful
 from mfbandit.theory.partition import Partition, gaps, partition
@@ -142,7 +143,7 @@ def upper_bound(
     ([57555000.0, 66591000.0], (2, 500))
     """
     if form not in get_args(Form):
-        raise ValueError(f"form must be one of {list(get_args(Form))}, got {form!r}")
+        raise InvalidArgument(f"form must be one of {list(get_args(Form))}, got {form!r}")
     money, rho = capitals(capital), positive("rho", rho)
     caveats = checked("Lemma 10", [*exploration(rho, above=4), *truthful(problem)], unproven)
     parts = partition(problem)
