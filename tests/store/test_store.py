@@ -665,7 +665,7 @@ class TestLeases:
             experiment.expire()
             assert len(experiment.pending) == 1
             clock.now += 11
-            with pytest.raises(Conflict, match="only a play that is under way can be renewed, got Expired"):
+            with pytest.raises(Conflict, match="only a pending play can be renewed, got Expired"):
                 experiment.renew(play)
             assert Renewed in {type(event) for event in experiment.log}
             assert experiment.renew(experiment.ask(), lease=1e9) == clock.now + 1e9

@@ -459,8 +459,8 @@ class _Job:
         try:
             yield
         except BaseException:
-            with self._experiment.hurried(HASTE) if hasattr(self._experiment, "hurried") else nullcontext():
-                self._give_up()
+            self._experiment = self._experiment.with_patience(HASTE)
+            self._give_up()
             raise
         finally:
             self._crew.close()

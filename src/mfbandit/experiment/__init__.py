@@ -32,18 +32,19 @@ from mfbandit.experiment.events import (
 from mfbandit.experiment.experiment import (
     FORMAT,
     Experiment,
-    History,
-    asked_until_exhausted,
     check_is_policy,
     checked_capital,
     checked_choice,
 )
+from mfbandit.experiment.history import History
+from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
     fidelities_from_record,
     fidelities_record,
     policy_from_record,
     policy_record,
 )
+from mfbandit.experiment.status import status_of
 
 __all__ = [
     "CODES",
@@ -51,6 +52,7 @@ __all__ = [
     "FIELDS",
     "FORMAT",
     "WITH_TEXT",
+    "AnyExperiment",
     "ArmAdded",
     "ArmRestored",
     "ArmRetired",
@@ -64,10 +66,12 @@ __all__ = [
     "History",
     "Noted",
     "Packed",
+    "PastResult",
     "Record",
     "Renewed",
+    "Result",
+    "Status",
     "Told",
-    "asked_until_exhausted",
     "check_is_policy",
     "checked_capital",
     "checked_choice",
@@ -77,8 +81,10 @@ __all__ = [
     "from_record",
     "from_row",
     "pack",
+    "plays_until_exhausted",
     "policy_from_record",
     "policy_record",
+    "status_of",
     "to_record",
     "to_row",
     "unpack",

@@ -3,18 +3,18 @@
 import json
 import secrets
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from typing import Any, overload
+from dataclasses import replace
+from typing import Any, Self, overload
 
-from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
 from mfbandit.core import (
     Audit,
     Bounded,
     Bounds,
+    Concentration,
     Fidelities,
     Play,
     Stats,
@@ -46,12 +46,15 @@ from mfbandit.experiment.events import (
     Event,
     Expired,
     Failed,
+    FidelitiesSet,
     Noted,
     Paused,
     PolicySet,
     Resumed,
     Told,
 )
+from mfbandit.experiment.history import History
+from mfbandit.experiment.protocol import Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
     fidelities_from_record,
     fidelities_record,
@@ -59,21 +62,12 @@ from mfbandit.experiment.serialization import (
     policy_record,
 )
 from mfbandit.experiment.state import Ledger
+from mfbandit.experiment.status import status_of
 from mfbandit.policies import Policy, Remembers
 
 FAILURES_IN_A_ROW = 3
 FORMAT = 1
 MOST_DIGITS = 15  # of the number of a play
-
-
-@dataclass(frozen=True, eq=False)
-class History:
-    """The results of an experiment in the order in which they were told; arrays of shape (N,)."""
-
-    arms: IntArray
-    fidelities: IntArray
-    rewards: FloatArray
-    costs: FloatArray
 
 
 class Experiment:
@@ -162,6 +156,16 @@ class Experiment:
         return self._id
 
     @property
+    def lease(self) -> float | None:
+        """None: in memory a play may take for ever."""
+        return None
+
+    @property
+    def remote(self) -> bool:
+        """False: nothing waits for a service."""
+        return False
+
+    @property
     def definition(self) -> dict[str, Any]:
         """What the experiment began with, ready for JSON; whatever changed later is in the log."""
         return {"id": self._id, **self._first}
@@ -228,6 +232,21 @@ class Experiment:
         return "running"
 
     @property
+    def refuted(self) -> dict[tuple[int, int], float]:
+        """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
+        return dict(self._ledger.refuted)
+
+    @property
+    def results_at(self) -> list[int]:
+        """How many results there are at each fidelity."""
+        return [int(count) for count in self._ledger.stats.counts.sum(axis=1)]
+
+    @property
+    def pending_count(self) -> int:
+        """How many plays are pending."""
+        return len(self._ledger.pending)
+
+    @property
     def history(self) -> History:
         """The results told so far, for :func:`~mfbandit.regret` and for analysis.
 
@@ -238,6 +257,16 @@ class Experiment:
         [0.5]
         """
         return History(*self._ledger.plays.results())
+
+    def status(self) -> Status:
+        """State, capital, results, pending plays and the best arm so far, as a dictionary for JSON.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.status()["state"]
+        'running'
+        """
+        return status_of(self, events=len(self._log))
 
     def best(self) -> int:
         """The arm that the policy would recommend now.
@@ -286,15 +315,22 @@ class Experiment:
     # The verbs
 
     @overload
-    def ask(self) -> Play: ...
+    def ask(self, *, request_key: str | None = None, lease: float | None = None) -> Play: ...
     @overload
-    def ask(self, n: int) -> list[Play]: ...
+    def ask(self, n: int, *, request_key: str | None = None, lease: float | None = None) -> list[Play]: ...
 
-    def ask(self, n: int | None = None) -> Play | list[Play]:
+    def ask(
+        self, n: int | None = None, *, request_key: str | None = None, lease: float | None = None
+    ) -> Play | list[Play]:
         """The next play to make, or the next ``n``.
 
         ``ask(n)`` equals n asks in a row and returns those that fit into the capital. Whatever was asked for is
         in ``pending`` until it is told or failed.
+
+        Args:
+            n: how many; those that fit into the capital are returned.
+            request_key: for experiments in a store or at a service; None in memory.
+            lease: for experiments in a store or at a service; None in memory.
 
         Raises:
             CapitalExhausted: the next play does not fit. One that is pending may still fail or turn out
@@ -307,6 +343,8 @@ class Experiment:
         >>> [play.arm for play in exp.ask(8)]
         [0, 1]
         """
+        if request_key is not None or lease is not None:
+            _refuse_in_memory(request_key=request_key, lease=lease)
         if n is None:
             return self._ask_one()
         if whole("n", n) < 1:
@@ -330,7 +368,7 @@ class Experiment:
         >>> exp.spent
         5.0
         """
-        return asked_until_exhausted(self.ask)
+        return plays_until_exhausted(self.ask)
 
     def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
         """Take in the result of a play, in any order.
@@ -406,6 +444,31 @@ class Experiment:
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
             self._lose(event)
+
+    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+        """Say that a pending play is still being made: None, as in memory its time never ends.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.renew(exp.ask()) is None
+        True
+        """
+        (due,) = self.renew_many([play], lease).values()
+        return due
+
+    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+        """Say that pending plays are still being made: all of them, or none if one is refused.
+
+        Raises:
+            Conflict: a play is not pending any more.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> list(exp.renew_many(exp.ask(2)).values())
+        [None, None]
+        """
+        _refuse_in_memory(lease=lease)
+        return {f"{self._id}-{at}": None for at in self._renewable(plays)}
 
     def add_results(self, results: Iterable[tuple[int | str, int, float, float | None]]) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
@@ -554,6 +617,28 @@ class Experiment:
         if changed.biases != self._fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
 
+    def set_fidelities(self, fidelities: Fidelities) -> None:
+        """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
+
+        What was paid stays paid. A policy that remembers looks at all results again, one after the other. Whether the
+        biases hold is tested anew.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> exp.set_fidelities(Fidelities([2], concentration=Bounded()))
+        >>> exp.spent, exp.ask().cost
+        (1.0, 2.0)
+        """
+        if len(fidelities) != len(self._fidelities):
+            raise InvalidArgument(f"fidelities must be {len(self._fidelities)} as before, got {len(fidelities)}")
+        record = fidelities_record(fidelities)
+        fidelities_from_record(record, known=_tails(self._fidelities))  # the log has to be enough to go on from
+        if self._ledger.stats.active.any():
+            checked_choice(self._policy, replace(self._ledger.stats, memory=None), fidelities)
+        if fidelities != self._fidelities:
+            self._add(FidelitiesSet(record))
+
     def note(self, text: str) -> None:
         """Write something into the log, for people.
 
@@ -566,6 +651,17 @@ class Experiment:
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"a note must be text that is not empty, got {text!r}")
         self._add(Noted(text))
+
+    def with_patience(self, seconds: float) -> Self:
+        """The experiment itself: in memory nothing is waited for.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.with_patience(3.0) is exp
+        True
+        """
+        positive("seconds", seconds)
+        return self
 
     # Keeping it
 
@@ -624,6 +720,14 @@ class Experiment:
         tails = [None] * len(fidelities) if fidelities.concentration is None else list(fidelities.tails)
         self._ranges = [(tail.low, tail.high) if isinstance(tail, Bounded) else None for tail in tails]
 
+    def _remember_again(self) -> None:
+        """Make the policy's memory anew from all results."""
+        self._ledger.memory = None
+        if self._remember is not None:
+            for stats in self._ledger.results_one_by_one():
+                known = replace(stats, memory=self._ledger.memory)
+                self._ledger.memory = self._remember(known, self._fidelities)
+
     def _watch(self, play: int) -> None:
         """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
         if self._scales is None:
@@ -677,6 +781,14 @@ class Experiment:
             if at < len(self._ledger.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
                 return at
         raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
+
+    def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
+        numbers = [self._number(play) for play in plays]
+        for at in numbers:
+            if at not in self._ledger.pending:
+                known = self._ledger.plays.outcome(at)
+                raise Conflict(f"only a pending play can be renewed, got {known}")
+        return numbers
 
     def _asked_for(self, play: Play, at: int) -> bool:
         # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
@@ -746,25 +858,22 @@ class Experiment:
             self._capital = event.capital
         elif isinstance(event, BiasesSet):
             self._assume(replace(self._fidelities, biases=event.biases))
+        elif isinstance(event, FidelitiesSet):
+            self._assume(fidelities_from_record(event.fidelities, known=_tails(self._fidelities)))
+            self._remember_again()
         elif isinstance(event, PolicySet):
             self._use(policy_from_record(event.policy))
             self._ledger.memory = None
 
 
-def asked_until_exhausted(ask: Callable[[], Play]) -> Iterator[Play]:
-    """What ``ask`` gives, again and again until the capital is exhausted.
+def _tails(fidelities: Fidelities) -> Sequence[Concentration]:
+    return () if fidelities.concentration is None else fidelities.tails
 
-    >>> from mfbandit import UCB, Bounded
-    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
-    >>> len(list(asked_until_exhausted(exp.ask)))
-    5
-    """
-    while True:
-        try:
-            play = ask()
-        except CapitalExhausted:
-            return
-        yield play
+
+def _refuse_in_memory(**given: object) -> None:
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidArgument(f"{name} must be None for an experiment in memory, got {value!r}")
 
 
 def _labels(arms: int | Sequence[str]) -> list[str]:

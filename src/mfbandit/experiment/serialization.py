@@ -1,5 +1,6 @@
 """Policies and fidelities as dictionaries for JSON, and back."""
 
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, is_dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, TypeVar
@@ -47,8 +48,12 @@ def fidelities_record(fidelities: Fidelities) -> dict[str, Any]:
     }
 
 
-def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
+def fidelities_from_record(record: dict[str, Any], known: Sequence[Concentration] = ()) -> Fidelities:
     """The fidelities that :func:`fidelities_record` described.
+
+    Args:
+        record: the dictionary.
+        known: concentrations of your own, which a record can name but not bring back.
 
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.5))
     >>> fidelities_from_record(fidelities_record(fid)) == fid
@@ -60,17 +65,24 @@ def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
     return Fidelities(
         record["costs"],
         record.get("biases"),
-        _concentration(tails),
+        _concentration(tails, known),
         record.get("names"),
     )
 
 
-def _concentration(record: Any) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each
+def _concentration(record: Any, known: Sequence[Concentration]) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each
     if record is None:
         return None
     if isinstance(record, dict):
-        return _revive("concentration", CONCENTRATIONS, record)
-    return [_revive("concentration", CONCENTRATIONS, tail) for tail in record]
+        return _tail(record, known)
+    return [_tail(tail, known) for tail in record]
+
+
+def _tail(record: dict[str, Any], known: Sequence[Concentration]) -> Concentration:
+    for tail in known:
+        if _record(tail, CONCENTRATIONS) == record:
+            return tail
+    return _revive("concentration", CONCENTRATIONS, record)
 
 
 def _record(thing: object, known: tuple[type, ...]) -> dict[str, Any]:

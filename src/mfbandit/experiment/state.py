@@ -1,7 +1,7 @@
 """The state of an experiment: the fold of its events."""
 
 from array import array
-from collections.abc import Iterable, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from operator import add, mul
 
 import numpy as np
@@ -23,6 +23,7 @@ from mfbandit.experiment.events import (
     Event,
     Expired,
     Failed,
+    FidelitiesSet,
     Noted,
     Paused,
     PolicySet,
@@ -200,6 +201,9 @@ class Ledger:
                 self.refuted[fidelity, arm] = needed
             case BiasesSet():
                 self.refuted.clear()
+            case FidelitiesSet(fidelities):
+                self.refuted.clear()
+                self._set_costs(tuple(fidelities["costs"]))
             case Renewed() | CapitalSet() | PolicySet() | Noted():
                 pass  # not about plays or arms
 
@@ -276,6 +280,27 @@ class Ledger:
                 return _below(fidelity, len(self.costs) - 1) and _below(arm, len(self.labels)) and _finite(needed)
             case BiasesSet(biases):
                 return isinstance(biases, list | tuple) and len(biases) == len(self.costs)
+            case FidelitiesSet(fidelities):
+                return isinstance(fidelities, dict) and len(fidelities.get("costs", ())) == len(self.costs)
+
+    def results_one_by_one(self) -> Iterator[Stats]:
+        """What was learned after each result, in the order of telling; arms take part as they do now.
+
+        >>> ledger = Ledger(Fidelities(costs=[1]), ["a"])
+        >>> for event in (Asked(0, 0, 0), Told(0, 0.5, 1.0), Asked(1, 0, 0), Told(1, 0.25, 1.0)):
+        ...     ledger.apply(event)
+        >>> [stats.sums.tolist() for stats in ledger.results_one_by_one()]
+        [[[0.5]], [[0.75]]]
+        """
+        stats = Stats.empty(*self._stats.counts.shape)
+        stats.active[:] = self._stats.active
+        for play in self.plays.told:
+            arm, fidelity = self.plays[play]
+            reward = self.plays.rewards[play]
+            stats.counts[fidelity, arm] += 1
+            stats.sums[fidelity, arm] += reward
+            stats.squares[fidelity, arm] += reward * reward
+            yield stats.copy()
 
     def takes_outcome(self, play: int) -> bool:
         """Whether a play is under way, or expired and still takes a late result."""
@@ -283,6 +308,11 @@ class Ledger:
 
     def _open(self, play: int) -> bool:
         return _is_int(play) and 0 <= play < len(self.plays) and self.takes_outcome(play)
+
+    def _set_costs(self, costs: tuple[float, ...]) -> None:
+        if costs != self.costs:
+            self._other_costs, self._told_at = self.spent, [0] * len(costs)
+            self.costs = costs
 
     def _asked(self, event: Asked) -> None:
         fidelity, arm = event.fidelity, event.arm

@@ -25,7 +25,7 @@ from mfbandit.service.dashboard import add_pages
 from mfbandit.service.middleware import LARGEST_BODY, App, Guard
 from mfbandit.service.problem_details import TYPE, Problem, problem_of
 from mfbandit.service.strict_json import StrictRoute
-from mfbandit.store import DurableExperiment, Store, jsonl, log_record, plays_csv, status
+from mfbandit.store import DurableExperiment, Store, jsonl, log_record, plays_csv
 
 Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="The experiment's name.")]
 EXPIRY_EVERY = 1.0  # seconds between looks for leases that ran out
@@ -153,12 +153,12 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
             lease=body.lease,
             request_key=body.request_key,
         )
-        return _answer(status(made), 201)
+        return _answer(made.status(), 201)
 
     @app.get("/api/experiments/{name}", response_model=schemas.Status, tags=["experiments"])
     async def glance(name: Name) -> Response:
         """State, capital, results, plays under way, the best arm so far."""
-        return _answer(status(await _opened(store, name)))
+        return _answer((await _opened(store, name)).status())
 
     @app.delete("/api/experiments/{name}", tags=["experiments"])
     def delete(name: Name, confirm: Annotated[str, Query(description="The name again.")]) -> dict[str, str]:
@@ -347,7 +347,7 @@ def _add_controls(app: FastAPI, store: Store) -> None:
     def _controlled(name: str, control: Any) -> Response:  # noqa: ANN401 - a verb
         experiment = store.open(name)
         control(experiment)
-        return _answer(status(experiment))
+        return _answer(experiment.status())
 
 
 def _add_tokens(app: FastAPI, store: Store) -> None:

@@ -30,10 +30,12 @@ from mfbandit.experiment import (
     Packed,
     Record,
     Renewed,
+    Status,
     Told,
     events_of,
     fidelities_from_record,
     policy_from_record,
+    status_of,
 )
 from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
@@ -206,11 +208,7 @@ class DurableExperiment(Experiment):
 
         def verb() -> dict[str, float | None]:
             self._expire()
-            numbers = [self._number(play) for play in given]
-            for at in numbers:
-                if at not in self._ledger.pending:
-                    known = self._ledger.plays.outcome(at)
-                    raise Conflict(f"only a play that is under way can be renewed, got {known}")
+            numbers = self._renewable(given)
             self._until = until = self._due_in(lease)
             for at in numbers:
                 self._add(Renewed(at))
@@ -310,28 +308,18 @@ class DurableExperiment(Experiment):
         return self._home.clock()
 
     @property
-    def refuted(self) -> dict[tuple[int, int], float]:
-        """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
-        with self._current():
-            return dict(self._ledger.refuted)
-
-    @property
-    def results_at(self) -> list[int]:
-        """How many results there are at each fidelity."""
-        with self._current():
-            return [int(count) for count in self._ledger.stats.counts.sum(axis=1)]
-
-    @property
-    def pending_count(self) -> int:
-        """How many plays are under way."""
-        with self._current():
-            return len(self._ledger.pending)
-
-    @property
     def leases(self) -> dict[str, float]:
         """When the leases of plays under way end, by the plays' ids, in seconds since 1970."""
         with self._current():
             return {f"{self._id}-{play}": due for play, due in self._due.items()}
+
+    def status(self) -> Status:
+        """State, capital, results, pending plays and the best arm so far, all of one moment."""
+        with self._current():
+            found = status_of(self, events=self.events, lease=self.lease)
+            # The first four in this order, as they have always been on the wire.
+            first = {"name": self._name, "id": found["id"], "state": found["state"], "created": self.created}
+            return {**first, **found}  # type: ignore[typeddict-item]
 
     def best(self) -> int:
         """The arm that the policy would recommend now."""
