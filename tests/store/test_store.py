@@ -736,7 +736,7 @@ class TestRequestKeys:
             assert sum(experiment.results_at) == 3
             with pytest.raises(Conflict, match="has an experiment 'exp' already"):
                 make(store, request_key="another")
-            with pytest.raises(Conflict, match="a request key must name one request"):
+            with pytest.raises(Conflict, match="was already used for another request"):
                 experiment.ask(request_key="n")
 
     def test_a_request_that_was_refused_may_be_tried_again(self, tmp_path):
@@ -749,13 +749,13 @@ class TestRequestKeys:
             assert experiment.ask(request_key="k2").arm == 0
 
     def test_old_keys_are_forgotten_unless_their_plays_are_under_way(self, tmp_path, monkeypatch):
-        monkeypatch.setattr("mfbandit.store.durable_experiment.REMEMBERED", 10)
+        monkeypatch.setattr("mfbandit._internal.limits.REQUEST_KEYS_KEPT", 10)
         with Store(tmp_path / "store.db") as store:
             experiment = make(store)
             kept = experiment.ask(request_key="kept")
             for i in range(60):
                 experiment.tell(experiment.ask(request_key=f"k{i}"), 0.5)
-            assert len(experiment._requests) <= 21
+            assert len(experiment._logged._folded.requests.known) <= 21
             assert experiment.ask(request_key="kept") == kept
         with Store(tmp_path / "store.db") as store:
             assert store.open("exp").ask(request_key="kept") == kept
@@ -774,7 +774,7 @@ class TestRequestKeys:
 
     def test_an_import_of_many_results_is_one_request(self, place, monkeypatch):
         """Requests are counted, not their events: a long file that is read again adds nothing."""
-        monkeypatch.setattr("mfbandit.store.durable_experiment.REMEMBERED", 10)
+        monkeypatch.setattr("mfbandit._internal.limits.REQUEST_KEYS_KEPT", 10)
         parts = [[(arm % 4, fidelity, 0.9 * fidelity, None) for arm in range(8) for fidelity in (0, 2)]] * 8
         with Store(place) as store:
             for i, part in enumerate(parts):
@@ -790,7 +790,7 @@ class TestRequestKeys:
             assert seen(experiment) == before
 
     def test_old_requests_of_plays_under_way_are_whole(self, place, monkeypatch):
-        monkeypatch.setattr("mfbandit.store.durable_experiment.REMEMBERED", 5)
+        monkeypatch.setattr("mfbandit._internal.limits.REQUEST_KEYS_KEPT", 5)
         with Store(place) as store:
             experiment = make(store)
             three = experiment.ask(3, request_key="three")
@@ -802,7 +802,7 @@ class TestRequestKeys:
 
     @pytest.mark.parametrize("key", ["", "x" * 201, "ü", "a\nb", 5])
     def test_must_be_short_and_plain(self, tmp_path, key):
-        with Store(tmp_path / "store.db") as store, pytest.raises(ValueError, match="a request key must be 1 to 200"):
+        with Store(tmp_path / "store.db") as store, pytest.raises(ValueError, match="request_key must be 1 to 200"):
             make(store).ask(request_key=key)
 
 
@@ -913,7 +913,7 @@ class TestStore:
         with Store(place) as store:
             make(store, "one")
             play_some(make(store, "two"), 3)
-            with pytest.raises(ValueError, match="confirm must be the name again, 'two'"):
+            with pytest.raises(ValueError, match="To delete 'two', pass confirm='two'"):
                 store.delete("two", confirm="one")
             two = store.open("two")
             store.delete("two", confirm="two")
@@ -1096,7 +1096,7 @@ class TestWritesThatFail:
     def test_a_gap_in_the_log_is_never_written(self, tmp_path):
         with Store(tmp_path / "store.db") as store:
             experiment = make(store)
-            experiment._next += 1
+            experiment._logged._folded.events += 1
             with pytest.raises(StoreUnavailable, match="event 2 came where 1 was due"):
                 experiment.note("too early")
             experiment.note("in time")
@@ -1157,15 +1157,20 @@ class TestWritesThatFail:
                 experiment.tell(play, 0.5)
             assert sum(experiment.results_at) == 30
 
-    def test_an_interrupted_verb_leaves_no_trace_in_memory(self, tmp_path, monkeypatch):
+    @pytest.mark.parametrize("part", ["state", "leases", "recent"])
+    def test_an_interrupted_verb_leaves_no_trace_in_memory(self, tmp_path, monkeypatch, part):
         with Store(tmp_path / "store.db") as store:
             experiment = make(store)
             play = experiment.ask()
+            folded = experiment._logged._folded
+            reducer = folded.core.folded if part == "state" else getattr(folded, part)
+            whole = reducer.apply
 
-            def interrupted(_event):
+            def interrupted(event):
+                whole(event)
                 raise KeyboardInterrupt
 
-            monkeypatch.setattr(experiment, "_react", interrupted)
+            monkeypatch.setattr(reducer, "apply", interrupted)
             with pytest.raises(KeyboardInterrupt):
                 experiment.tell(play, 0.5)
             monkeypatch.undo()

@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
@@ -41,7 +42,7 @@ from mfbandit.experiment import (
 )
 from mfbandit.policies import Policy
 from mfbandit.service.problem_details import MARK, error_of
-from mfbandit.store import LEASE, check_name
+from mfbandit.store import check_name
 
 if TYPE_CHECKING:
     import httpx
@@ -204,7 +205,7 @@ class RemoteStore:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
-        lease: float | None = LEASE,
+        lease: float | None = DEFAULT_LEASE_SECONDS,
     ) -> "RemoteExperiment":
         """A new experiment, as :meth:`mfbandit.Store.create` makes one."""
         # Made here first, so that what is wrong is told in the same words and nothing is sent.

@@ -6,10 +6,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from mfbandit.errors import StoreDamaged, StoreError
+from mfbandit.errors import InvalidArgument, StoreDamaged, StoreError
 from mfbandit.experiment import COLUMNS
 
 SCHEMA = 1  # raised when tables change
@@ -40,6 +41,13 @@ TABLES = {
 }
 # Events with a text are few, and are looked for when the rest comes from a snapshot.
 INDEX = "CREATE INDEX mfbandit_texts ON mfbandit_log (experiment, seq) WHERE body IS NOT NULL"
+
+# Modules by the scheme of an address; each has ``open_database(address)``. A new database is a line here.
+DATABASES = {
+    "": "mfbandit.store.sqlite",
+    "postgresql": "mfbandit.store.postgres",
+    "postgres": "mfbandit.store.postgres",
+}
 
 Rows = list[tuple[Any, ...]]
 
@@ -95,6 +103,23 @@ class Database(Protocol):
     def verify(self, connection: Connection) -> None:
         """Look for damage that shows without reading everything; :class:`StoreDamaged` says what it is."""
         ...
+
+
+def database_at(place: str | os.PathLike[str]) -> Database:
+    """The database of a path or of an address.
+
+    >>> database_at("ads.db").name
+    'ads.db'
+    >>> database_at("mysql://host/ads")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
+    """
+    text = os.fspath(place)
+    scheme = text.partition("://")[0] if isinstance(text, str) and "://" in text else ""
+    if not isinstance(text, str) or text in ("", ":memory:") or scheme not in DATABASES:
+        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
+    database: Database = import_module(DATABASES[scheme]).open_database(text)
+    return database
 
 
 @contextmanager

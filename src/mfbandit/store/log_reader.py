@@ -17,7 +17,7 @@ from mfbandit._internal.typing import IntArray
 from mfbandit.errors import StoreDamaged, UnknownExperiment
 from mfbandit.experiment import COLUMNS, Packed, Record, from_row, pack, unpack
 from mfbandit.store.database import Connection
-from mfbandit.store.writer import Chain
+from mfbandit.store.writer import LogEnd
 
 PAGE = 10_000  # rows read at once
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq > ?"  # noqa: S608 - our own names
@@ -77,22 +77,22 @@ _TYPES = [(int, str, float, str, request, int, int) for request in (str, type(No
 _ENTRIES = "SELECT id, name, created, definition, request, head, digest FROM mfbandit_experiments"
 
 
-def read_all(connection: Connection, of: Entry) -> tuple[Packed, Chain]:
+def read_all(connection: Connection, of: Entry) -> tuple[Packed, LogEnd]:
     """All events packed, and the end of the log for a writer to go on from.
 
     Whatever snapshot is damaged or does not fit is left out, and the rows of the log are read instead.
     """
     parts, upto, digest = _snapshots(connection, of)
-    chain = Chain(of.id, upto, digest)
+    end = LogEnd(of.id, upto, digest)
     for page in pages(connection, of, after=upto):
         data = packed(of, page)
-        chain.digest = zlib.crc32(data, chain.digest)
-        chain.head += len(page)
-        chain.tail += data
-        chain.tail_rows += len(page)
-    _check(of, chain.head, chain.digest)
-    parts.append(unpack(bytes(chain.tail)))
-    return np.concatenate(parts), chain
+        end.digest = zlib.crc32(data, end.digest)
+        end.head += len(page)
+        end.tail += data
+        end.tail_rows += len(page)
+    _check(of, end.head, end.digest)
+    parts.append(unpack(bytes(end.tail)))
+    return np.concatenate(parts), end
 
 
 def _snapshots(connection: Connection, of: Entry) -> tuple[list[Packed], int, int]:

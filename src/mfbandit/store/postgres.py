@@ -109,6 +109,15 @@ class Postgres:
         )
 
 
+def open_database(address: str) -> Postgres:
+    """The database at a postgresql:// address.
+
+    >>> open_database("postgresql://me:secret@host/ads").name
+    'postgresql://me@host/ads'
+    """
+    return Postgres(address)
+
+
 class PostgresConnection:
     """A connection that names its database in every error."""
 

@@ -108,6 +108,15 @@ class SQLite:
             )
 
 
+def open_database(address: str) -> SQLite:
+    """The database in a file.
+
+    >>> open_database("ads.db").name
+    'ads.db'
+    """
+    return SQLite(address)
+
+
 _OPTIONS: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": 10.0}
 
 

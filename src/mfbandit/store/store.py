@@ -6,28 +6,27 @@ anew whenever a write fails.
 
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from types import TracebackType
 from typing import Any, Self
 
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME
 from mfbandit._internal.validation import positive
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
-from mfbandit.store.database import Connection, Database, check_tables, purpose_of_this_process
+from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.tokens import Token, new_token, public_part
 from mfbandit.store.writer import Job, Writer
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-LEASE = 3600.0  # seconds
-TOKENS_FOR = 2.0  # seconds that tokens are not looked up again
+TOKENS_CACHED_SECONDS = 2.0
 
 
 class Store:
@@ -63,9 +62,9 @@ class Store:
         clock: Callable[[], float] = time.time,
         purpose: str | None = None,
     ) -> None:
-        self._database = open_database(place)
+        self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
-        self._lock: Any = threading.RLock()
+        self._lock: AbstractContextManager[object] = threading.RLock()
         self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
         self._writer: Writer | None = None
         self._pid = os.getpid()
@@ -108,7 +107,7 @@ class Store:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
-        lease: float | None = LEASE,
+        lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
         """A new experiment.
@@ -153,7 +152,7 @@ class Store:
         if found is None:
             # Without the lock, as a long log takes its time; but not while it is deleted, as it would stay open then.
             with self._one_by_one:
-                found = self._open.get(name) or DurableExperiment(self, name, policy=policy, fidelities=fidelities)
+                found = self._open.get(name) or DurableExperiment(LoggedExperiment(self, name, policy, fidelities))
                 self._open[name] = found
         return found
 
@@ -162,7 +161,7 @@ class Store:
         return self._open
 
     def check(self) -> None:
-        """Return if the store can be written now, for which something is; else raise what is in the way."""
+        """Check that the store is writable; raise what is in the way if it is not."""
         now = (repr(self._clock()),)
         self._write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
 
@@ -180,7 +179,7 @@ class Store:
             confirm: its name again.
         """
         if confirm != name:
-            raise InvalidArgument(f"confirm must be the name again, {name!r}, to delete an experiment, got {confirm!r}")
+            raise InvalidArgument(f"To delete {name!r}, pass confirm={name!r}")
         self.writer()
         with self._one_by_one:
             with closing(self.read()) as connection:
@@ -208,7 +207,7 @@ class Store:
         return text
 
     def revoke_token(self, token: str) -> None:
-        """Make a token worthless, by its id."""
+        """Revoke a token, by its id."""
         if token not in self.tokens():
             raise InvalidArgument(
                 f"token must be the id of one, got {token!r}; there are {', '.join(self.tokens()) or 'none'}"
@@ -218,7 +217,7 @@ class Store:
 
     def tokens(self) -> dict[str, Token]:
         """What is known of all tokens, by their ids; looked up again every few seconds, if the database answers."""
-        if time.monotonic() - self._tokens_at > TOKENS_FOR:
+        if time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
             try:
                 with closing(self.read()) as connection:
                     rows = connection.query(_TOKENS)
@@ -263,7 +262,7 @@ class Store:
         """Changes when a write failed, and memory is ahead of the disk."""
         return 0 if self._writer is None else self._writer.generation
 
-    def lock(self) -> Any:  # noqa: ANN401 - threading's lock types have no common name
+    def lock(self) -> AbstractContextManager[object]:
         """Orders all that happens to the store's experiments."""
         return self._lock
 
@@ -313,7 +312,7 @@ def check_definition(
     arms: int | Sequence[str],
     fidelities: Fidelities,
     capital: float | None = None,
-    lease: float | None = LEASE,
+    lease: float | None = DEFAULT_LEASE_SECONDS,
 ) -> dict[str, Any]:
     """What an experiment would begin with, or an error that says what is wrong with it.
 
@@ -334,7 +333,7 @@ def check_name(name: object) -> None:
     mfbandit.errors.InvalidArgument: an experiment's name must be 1 to 64 letters, digits, dots, dashes or
         underscores, got '../etc'
     """
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not EXPERIMENT_NAME.fullmatch(name):
         raise InvalidArgument(
             f"an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got {name!r}"
         )
@@ -343,26 +342,3 @@ def check_name(name: object) -> None:
 def _delete(connection: Connection, experiment: int) -> None:
     for table, column in (("log", "experiment"), ("snapshots", "experiment"), ("experiments", "id")):
         connection.run(f"DELETE FROM mfbandit_{table} WHERE {column} = ?", (experiment,))  # noqa: S608 - our own names
-
-
-def open_database(place: str | os.PathLike[str]) -> Database:
-    """The database of a path or of a postgresql:// address.
-
-    >>> open_database("ads.db").name
-    'ads.db'
-    >>> open_database("mysql://host/ads")
-    Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
-    """
-    text = os.fspath(place)
-    if not isinstance(text, str) or not text:
-        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {place!r}")
-    if text.startswith(("postgresql://", "postgres://")):
-        from mfbandit.store.postgres import Postgres  # psycopg is an extra
-
-        return Postgres(text)
-    if "://" in text or text == ":memory:":
-        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
-    from mfbandit.store.sqlite import SQLite  # the other of the two
-
-    return SQLite(text)
