@@ -98,7 +98,7 @@ class TestExperiments:
         first = create(client, "once", request_key="k1")
         assert create(client, "once", request_key="k1")["id"] == first["id"]
         body = {"name": "once", "arms": 2, "fidelities": FIDELITIES}
-        problem(post(client, "/api/experiments", **body), 409, "conflict", "has an experiment 'once' already")
+        problem(post(client, "/api/experiments", **body), 409, "conflict", "Experiment 'once' already exists")
         problem(post(client, "/api/experiments", **body, request_key="k2"), 409, "conflict")
 
     @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ class TestExperiments:
                     address, verb = path.replace("{name}", "no-such"), path.rpartition("/")[2]
                     json = bodies[verb] if method == "post" else None
                     answer = client.request(method, address, json=json, params={"confirm": "no-such"})
-                    problem(answer, 404, "unknown-experiment", "an experiment must be one of those that are there")
+                    problem(answer, 404, "unknown-experiment", "Experiment not found")
 
 
 class TestPlays:

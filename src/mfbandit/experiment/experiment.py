@@ -190,7 +190,7 @@ class Experiment:
 
     @property
     def reserved(self) -> float:
-        """The cost of the plays under way."""
+        """The cost of the pending plays."""
         return self._state.reserved
 
     @property
@@ -276,11 +276,11 @@ class Experiment:
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.best()
         Traceback (most recent call last):
-        mfbandit.errors.NoResults: best() needs at least one result of an active arm, and there is none yet
+        mfbandit.errors.NoResults: There is no result of an active arm yet
         """
         stats = self._state.stats
         if not (stats.counts.any(axis=0) & stats.active).any():
-            raise NoResults("best() needs at least one result of an active arm, and there is none yet")
+            raise NoResults("There is no result of an active arm yet")
         return int(self._state.policy.recommend(stats, self._state.fidelities))
 
     def bounds(self, rho: float | None = None) -> Bounds:
@@ -410,7 +410,7 @@ class Experiment:
         for result in results:
             event = self._result(*result)
             if news.setdefault(event.play, event) != event:
-                raise Conflict(f"play {self._id}-{event.play} must have one result, got {news[event.play]} and {event}")
+                raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._add(event)
             self._watch(event.play)
@@ -495,7 +495,7 @@ class Experiment:
         return [self.play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
-        """A new arm, which will be tried before any other; returns its index.
+        """Add an arm, which will be tried before any other; returns its index.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
@@ -521,7 +521,8 @@ class Experiment:
         if index in self._state.retired:
             return
         if len(self._state.retired) + 1 == len(self._state.labels):
-            raise InvalidArgument(f"the last arm cannot be retired, got arm {index} ({self._state.labels[index]!r})")
+            label = self._state.labels[index]
+            raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
         self._add(ArmRetired(index))
 
     def restore_arm(self, arm: int | str) -> None:
@@ -539,18 +540,18 @@ class Experiment:
         """
         index = self._arm(arm)
         if index not in self._state.aside:
-            raise InvalidArgument(f"only an arm that was set aside can be restored, got arm {index}, which was not")
+            raise InvalidArgument(f"arm must be one that was set aside, got arm {index}, which was not")
         self._add(ArmRestored(index))
 
     def pause(self) -> None:
-        """Hand out no plays until :meth:`resume`; results of those under way are still taken.
+        """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.pause()
         >>> exp.ask()
         Traceback (most recent call last):
-        mfbandit.errors.ExperimentPaused: the experiment is paused, and hands out plays again once it is resumed
+        mfbandit.errors.ExperimentPaused: The experiment is paused; resume it to ask for plays
         """
         if not self._state.paused:
             self._add(Paused())
@@ -654,7 +655,7 @@ class Experiment:
         (Noted(text='the landing page changed today'),)
         """
         if not isinstance(text, str) or not text.strip():
-            raise InvalidArgument(f"a note must be text that is not empty, got {text!r}")
+            raise InvalidArgument(f"text must not be empty, got {text!r}")
         self._add(Noted(text))
 
     def with_patience(self, seconds: float) -> Self:
@@ -786,7 +787,7 @@ class Experiment:
 
     def _ask_one(self) -> Play:
         if self._state.paused:
-            raise ExperimentPaused("the experiment is paused, and hands out plays again once it is resumed")
+            raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
         number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
@@ -798,9 +799,10 @@ class Experiment:
         cost = self._state.fidelities.costs[fidelity]
         committed = self._state.committed
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
+            left = self._state.capital - committed
             raise CapitalExhausted(
-                f"the next play costs {cost:g} (fidelity {fidelity}), and of the capital {self._state.capital:g} "
-                f"only {self._state.capital - committed:g} is left"
+                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
+                f"{self._state.capital:g} is left"
             )
         return arm, fidelity
 
@@ -808,7 +810,7 @@ class Experiment:
         stats = self._state.stats
         if len(self._state.retired | self._state.aside) == len(self._state.labels):
             raise NoActiveArms(
-                f"no arm can be asked for: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
+                f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
                 f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
             )
         return checked_choice(self._state.policy, stats, self._state.fidelities)
@@ -819,7 +821,7 @@ class Experiment:
             at = int(digits)
             if at < len(self._state.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
                 return at
-        raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
+        raise UnknownPlay(f"Play not found: {play!r} was not asked from this experiment")
 
     def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
         numbers = [self._number(play) for play in plays]
@@ -860,7 +862,7 @@ class Experiment:
             return True
         known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"play {self._id}-{event.play} already has the outcome {known}, got {event}")
+            raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
         return False
 
     def _lose(self, event: Failed | Expired) -> None:

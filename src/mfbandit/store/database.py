@@ -60,19 +60,19 @@ class Connection(Protocol):
         ...
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """A statement without an answer."""
+        """Run a statement without an answer."""
         ...
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements."""
+        """Insert many rows in few statements."""
         ...
 
     def reading(self) -> AbstractContextManager[None]:
-        """All queries inside see one and the same state."""
+        """Let all queries inside see one and the same state."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
@@ -85,11 +85,11 @@ class Database(Protocol):
         ...
 
     def hold(self, purpose: str) -> AbstractContextManager[Connection]:
-        """The only connection that writes, until it is let go; :class:`StoreHeld` says who else has it."""
+        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it."""
         ...
 
     def read(self) -> Connection:
-        """A connection that reads; it never waits for the one that writes."""
+        """Open a connection that reads; it never waits for the one that writes."""
         ...
 
     def tables(self, connection: Connection) -> set[str]:
@@ -124,7 +124,7 @@ def database_at(place: str | os.PathLike[str]) -> Database:
 
 @contextmanager
 def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
-    """All statements or none of them.
+    """Run all statements inside, or none of them.
 
     >>> from mfbandit.store.sqlite import SQLite
     >>> import tempfile
@@ -145,7 +145,7 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
 
 
 def prepare(database: Database, connection: Connection) -> None:
-    """Make the tables of a new store, or see that those that are there can be used.
+    """Make the tables of a new store, or check those that are there.
 
     >>> from mfbandit.store.sqlite import SQLite
     >>> import tempfile
@@ -199,10 +199,10 @@ def _check_schema(database: Database, connection: Connection) -> None:
         )
 
 
-def who(purpose: str) -> dict[str, Any]:
-    """The process that this is, for others who find it in their way.
+def process_record(purpose: str) -> dict[str, Any]:
+    """Describe this process, for others who find the store held.
 
-    >>> sorted(who("a test"))
+    >>> sorted(process_record("a test"))
     ['host', 'pid', 'purpose', 'since']
     """
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())

@@ -14,7 +14,7 @@ from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.experiment import unpack
 from mfbandit.store.database import Connection, Database, check_tables, database_at
 from mfbandit.store.log_reader import Entry, entries, packed, pages, read_all
-from mfbandit.store.sqlite import SHARED, SQLite, file_system
+from mfbandit.store.sqlite import NETWORK_FILE_SYSTEMS, SQLite, file_system
 
 FIXED = (3, 51, 3)  # SQLite's fault with two writers in WAL mode was mended here
 
@@ -70,7 +70,7 @@ def _file(path: Path) -> Iterator[Finding]:
         yield Finding("wrong", "folder", f"{folder} is not there")
         return
     kind = file_system(folder)
-    shared = kind in SHARED
+    shared = kind in NETWORK_FILE_SYSTEMS
     advice = "SQLite's locks do not hold there; use a local disk or PostgreSQL"
     yield Finding("wrong" if shared else "good", "file system", f"{kind}: {advice}" if shared else kind)
     beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "writer"))]

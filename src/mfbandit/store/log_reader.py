@@ -19,7 +19,7 @@ from mfbandit.experiment import COLUMNS, Packed, Record, from_row, pack, unpack
 from mfbandit.store.database import Connection
 from mfbandit.store.writer import LogEnd
 
-PAGE = 10_000  # rows read at once
+ROWS_PER_QUERY = 10_000
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq > ?"  # noqa: S608 - our own names
 
 
@@ -61,9 +61,7 @@ def entry(connection: Connection, name: str) -> Entry:
     if not rows:
         there = [found for (found,) in connection.query("SELECT name FROM mfbandit_experiments ORDER BY id LIMIT 11")]
         names = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "")  # noqa: PLR2004 - those ten
-        raise UnknownExperiment(
-            f"an experiment must be one of those that are there ({names or 'none yet'}), got {name!r}"
-        )
+        raise UnknownExperiment(f"Experiment not found: {name!r}; the store has {names or 'none yet'}")
     return _entry(rows[0])
 
 
@@ -125,7 +123,7 @@ def read_page(connection: Connection, of: Entry, after: int, limit: int) -> list
 def pages(connection: Connection, of: Entry, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the log in order, some thousands at a time; a gap among them is damage."""
     while after < of.head:
-        rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT {PAGE}", (of.id, after, of.head))
+        rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT {ROWS_PER_QUERY}", (of.id, after, of.head))
         if [row[0] for row in rows] != list(range(after + 1, after + len(rows) + 1)) or not rows:
             raise damaged(of, f"of its {of.head} events, some after number {after} are missing")
         yield rows

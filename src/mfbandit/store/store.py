@@ -91,7 +91,7 @@ class Store:
         return f"<Store {self.name}{', read-only' * self._read_only}>"
 
     def close(self) -> None:
-        """Write what has queued up, and let others write."""
+        """Write what is queued, and let others write."""
         if self._writer is not None and os.getpid() == self._pid:
             self._writer.close()
         self._open.clear()
@@ -110,7 +110,7 @@ class Store:
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
-        """A new experiment.
+        """Create an experiment.
 
         Args:
             name: up to 64 letters, digits, dots, dashes and underscores; the first a letter or digit.
@@ -136,7 +136,7 @@ class Store:
     def open(
         self, name: str, *, policy: Policy | None = None, fidelities: Fidelities | None = None
     ) -> DurableExperiment:
-        """The experiment of that name: always the same object, for all threads.
+        """Open the experiment of that name: always the same object, for all threads.
 
         Args:
             name: its name.
@@ -144,7 +144,7 @@ class Store:
             fidelities: its fidelities, where their concentration is one of your own.
 
         Raises:
-            UnknownExperiment: there is none.
+            UnknownExperiment: the store has none of that name.
             StoreDamaged: its log is not what was written.
         """
         self._check_usable()
@@ -157,7 +157,7 @@ class Store:
         return found
 
     def opened(self) -> dict[str, DurableExperiment]:
-        """The experiments that were opened so far, by name."""
+        """The experiments opened so far, by name."""
         return self._open
 
     def check(self) -> None:
@@ -193,7 +193,7 @@ class Store:
     # Tokens of a service over this store
 
     def create_token(self, name: str, scope: str) -> str:
-        """A new bearer token; it cannot be shown again, only its hash is kept.
+        """Create a bearer token; it cannot be shown again, only its hash is kept.
 
         Args:
             name: what people call it.
@@ -209,14 +209,12 @@ class Store:
     def revoke_token(self, token: str) -> None:
         """Revoke a token, by its id."""
         if token not in self.tokens():
-            raise InvalidArgument(
-                f"token must be the id of one, got {token!r}; there are {', '.join(self.tokens()) or 'none'}"
-            )
+            raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
         self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
         self._tokens_at = -1e9
 
     def tokens(self) -> dict[str, Token]:
-        """What is known of all tokens, by their ids; looked up again every few seconds, if the database answers."""
+        """All tokens, by their ids; read again every few seconds, if the database answers."""
         if time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
             try:
                 with closing(self.read()) as connection:
@@ -248,14 +246,14 @@ class Store:
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened for reading alone."""
+        """Whether it was opened read-only."""
         return self._read_only
 
     def writer(self) -> Writer:
         """The one that writes, or an error if this process may not."""
         self._check_usable()
         if self._writer is None:
-            raise NotAllowed(f"{self.name} was opened for reading alone")
+            raise NotAllowed(f"{self.name} was opened read-only")
         return self._writer
 
     def generation(self) -> int:
@@ -271,7 +269,7 @@ class Store:
         return self._database.read()
 
     def _write(self, job: Job) -> None:
-        """Let the writer do something, and wait until it is on disk."""
+        """Let the writer do a job, and wait until it is on disk."""
         with self._lock:
             ticket = self.writer().submit(job)
         ticket.wait()
@@ -281,7 +279,7 @@ class Store:
             raise StoreError(f"the store is closed: {self.name}")
         if os.getpid() != self._pid:
             raise StoreError(
-                f"{self.name} was opened before this process was forked off: open it there with read_only=True, or use "
+                f"{self.name} was opened before this process was forked: open it here with read_only=True, or use "
                 f"a service (mfbandit serve)"
             )
 
@@ -290,7 +288,7 @@ class Store:
         with closing(self.read()) as connection:
             found = [other for other in entries(connection) if other.name == name]
         if found and (request_key is None or found[0].request != request_key):
-            raise Conflict(f"{self.name} has an experiment {name!r} already")
+            raise Conflict(f"Experiment {name!r} already exists in {self.name}")
         return bool(found)
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
@@ -314,7 +312,7 @@ def check_definition(
     capital: float | None = None,
     lease: float | None = DEFAULT_LEASE_SECONDS,
 ) -> dict[str, Any]:
-    """What an experiment would begin with, or an error that says what is wrong with it.
+    """The definition of an experiment, or an error that says what is wrong with it.
 
     >>> from mfbandit import UCB, Bounded
     >>> check_definition(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), lease=-1)
@@ -326,7 +324,7 @@ def check_definition(
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot be the name of an experiment: names are parts of addresses and of file names.
+    """Refuse what cannot name an experiment: names are parts of addresses and of file names.
 
     >>> check_name("../etc")
     Traceback (most recent call last):
