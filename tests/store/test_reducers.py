@@ -60,8 +60,7 @@ def test_request_keys(records, kept):
             single.apply(record)
         single.forget_old()
         many, log = RequestKeys(state), PackedLog.of_records(records)
-        numbers, _ = many.keyed_stretches(log)
-        many.apply_all(log, [records[number - 1] for number in numbers])
+        many.apply_all(log, lambda numbers: [records[number - 1] for number in numbers])
         many.forget_old()
     finally:
         limits.REQUEST_KEYS_KEPT = before

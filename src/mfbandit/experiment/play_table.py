@@ -3,6 +3,7 @@
 from array import array
 
 import numpy as np
+from numpy.typing import NDArray
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
@@ -75,7 +76,7 @@ class PlayTable:
         rewards, costs = np.array(self.rewards, dtype=np.float64), np.array(self.costs, dtype=np.float64)
         return arms[told], fidelities[told], rewards[told], costs[told]
 
-    def where(self, plays: IntArray) -> tuple[IntArray, IntArray]:
+    def where(self, plays: IntArray) -> tuple[NDArray[np.short], NDArray[np.intc]]:
         """Fidelities and arms of many plays.
 
         >>> plays = PlayTable()
@@ -83,8 +84,8 @@ class PlayTable:
         >>> [part.tolist() for part in plays.where(np.array([0, 0]))]
         [[1, 1], [3, 3]]
         """
-        fidelities = np.frombuffer(self.fidelities, dtype=np.short)[plays]
-        return fidelities.astype(np.int64), np.frombuffer(self.arms, dtype=np.intc)[plays].astype(np.int64)
+        fidelities, arms = np.frombuffer(self.fidelities, np.short), np.frombuffer(self.arms, np.intc)
+        return fidelities[plays], arms[plays]
 
     def numbers_in(self, state: int) -> IntArray:
         """The numbers of all plays in a state, increasing.

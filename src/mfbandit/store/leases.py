@@ -44,12 +44,14 @@ class Leases:
         """
         kinds, plays, due = log.rows["kind"], log.rows["play"], log.rows["due"]
         settled = plays[np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)])]
-        leased = np.flatnonzero(np.isin(kinds, [CODES[kind] for kind in (Asked, Renewed)]))
-        _, from_the_end = np.unique(plays[leased][::-1], return_index=True)
-        last = np.sort(leased[::-1][from_the_end])  # the last lease of each play, in order
-        for play in {*settled.tolist(), *plays[last].tolist()} & self.due.keys():
+        leased = np.flatnonzero((kinds == CODES[Asked]) | (kinds == CODES[Renewed]))
+        pending = leased[~np.isin(plays[leased], settled)]
+        _, from_the_end = np.unique(plays[pending][::-1], return_index=True)
+        last = np.sort(pending[::-1][from_the_end])  # the last lease of each pending play, in order
+        before = np.fromiter(self.due, np.int64, len(self.due))
+        for play in before[np.isin(before, settled) | np.isin(before, plays[last])].tolist():
             del self.due[play]
-        kept = last[~np.isnan(due[last]) & ~np.isin(plays[last], settled)]
+        kept = last[~np.isnan(due[last])]
         self.due.update(zip(plays[kept].tolist(), due[kept].tolist(), strict=True))
         self._queue = [(end, play) for play, end in self.due.items()]
         heapq.heapify(self._queue)

@@ -8,9 +8,22 @@ from typing import Any, Generic, Protocol, TypeVar
 
 import numpy as np
 
+from mfbandit._internal.typing import IntArray
 from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument, UnknownExperiment
-from mfbandit.experiment import COLUMNS, WITH_TEXT, Asked, Event, Experiment, Failed, PackedLog, Record, Renewed, Told
+from mfbandit.experiment import (
+    COLUMNS,
+    WITH_TEXT,
+    Asked,
+    Event,
+    Experiment,
+    Failed,
+    Packed,
+    PackedLog,
+    Record,
+    Renewed,
+    Told,
+)
 from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
 from mfbandit.store.leases import Leases
@@ -19,7 +32,7 @@ from mfbandit.store.recent import RecentEvents
 from mfbandit.store.request_keys import RequestKeys
 from mfbandit.store.writer import LogEnd, Ticket, Writer
 
-ROWS_PER_QUERY = 500
+NUMBERS_PER_QUERY = 500
 STALE = -1  # a generation that no writer has
 
 T = TypeVar("T")
@@ -236,9 +249,7 @@ class LoggedExperiment:
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.recent.apply_all(log)
-            numbers, _ = folded.requests.keyed_stretches(log)
-            found = _rows_of(connection, of.id, numbers.tolist())
-            folded.requests.apply_all(log, texts_as_written(of, rows, found, numbers))
+            folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
         return folded
 
     def _begin(self, of: Entry, end: LogEnd) -> Folded:
@@ -266,7 +277,7 @@ def _check_as_folded(folded: Folded, records: list[Record]) -> None:
             raise damaged(folded.entry, f"event {seq} is not the one that was written")
 
 
-def _texts(connection: Connection, of: Entry, rows: "np.ndarray[Any, Any]") -> dict[int, Record]:
+def _texts(connection: Connection, of: Entry, rows: Packed) -> dict[int, Record]:
     """The events that have texts, whole, by their places among the packed ones."""
     found = connection.query(
         f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND body IS NOT NULL",  # noqa: S608
@@ -276,16 +287,17 @@ def _texts(connection: Connection, of: Entry, rows: "np.ndarray[Any, Any]") -> d
     return {record.seq - 1: record for record in texts_as_written(of, rows, found, numbers)}
 
 
-def _rows_of(connection: Connection, experiment: int, numbers: list[int]) -> list[tuple[Any, ...]]:
-    rows: list[tuple[Any, ...]] = []
-    for start in range(0, len(numbers), ROWS_PER_QUERY):
-        part = numbers[start : start + ROWS_PER_QUERY]
+def _read_numbers(connection: Connection, of: Entry, rows: Packed, numbers: IntArray) -> list[Record]:
+    """The records of these numbers, whole."""
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(numbers), NUMBERS_PER_QUERY):
+        part = numbers[start : start + NUMBERS_PER_QUERY].tolist()
         places = ", ".join("?" * len(part))
-        rows += connection.query(
+        found += connection.query(
             f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq IN ({places})",  # noqa: S608
-            (experiment, *part),
+            (of.id, *part),
         )
-    return rows
+    return texts_as_written(of, rows, found, numbers)
 
 
 def _definition(of: Entry) -> dict[str, Any]:

@@ -1,6 +1,6 @@
 """Which requests had keys and what they made, folded from a log: so that a repeated request is answered the same."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -71,14 +71,15 @@ class RequestKeys:
         if len(self.known) > 2 * limits.REQUEST_KEYS_KEPT:
             self.forget_old()
 
-    def apply_all(self, log: PackedLog, first_events: Sequence[Record]) -> None:
+    def apply_all(self, log: PackedLog, read: Callable[[IntArray], Sequence[Record]]) -> None:
         """Move on by all events of a whole log; what one at a time gives, with old requests forgotten.
 
         Args:
             log: packed events, which have no keys.
-            first_events: the records that :meth:`keyed_stretches` asks for, which have them.
+            read: reads the records of these numbers, which have them.
         """
-        numbers, plays = self.keyed_stretches(log)
+        numbers, plays = self._keyed_stretches(log)
+        first_events = read(numbers)
         made = dict(zip(numbers.tolist(), plays, strict=True))
         texts = [record for record in log.texts.values() if record.seq not in made]
         for record in sorted([*first_events, *texts], key=lambda record: record.seq):
@@ -87,7 +88,7 @@ class RequestKeys:
             else:
                 self.apply(record)
 
-    def keyed_stretches(self, log: PackedLog) -> tuple[IntArray, list[list[int]]]:
+    def _keyed_stretches(self, log: PackedLog) -> tuple[IntArray, list[list[int]]]:
         """The latest requests with keys, and those of pending plays: numbers of first events, and plays they made."""
         rows = log.rows
         # The events of a request follow each other; only that a bias is refuted may come in between.
