@@ -1,5 +1,6 @@
 """The state of an experiment: the fold of its events, one by one or many at once."""
 
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
 from operator import add, mul
@@ -70,6 +71,8 @@ class State:
         self._told_at = [0] * len(fidelities)  # results that cost what their fidelity costs
         self._pending_at = [0] * len(fidelities)
         self._other_costs = 0.0
+        self._first_arms = len(labels)
+        self._arm_changes: list[tuple[int, int, bool]] = []  # (results before it, arm, whether it takes part then)
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
         self._memory: object = None  # the policy's own
@@ -176,19 +179,20 @@ class State:
 
     def _arm_added(self, event: ArmAdded) -> None:
         self._grow([event.label])
+        self._set_active(len(self.labels) - 1, active=True)
 
     def _arm_retired(self, event: ArmRetired) -> None:
         self.retired.add(event.arm)
-        self._stats.active[event.arm] = False
+        self._set_active(event.arm, active=False)
 
     def _arm_set_aside(self, event: ArmSetAside) -> None:
         self.aside.add(event.arm)
-        self._stats.active[event.arm] = False
+        self._set_active(event.arm, active=False)
 
     def _arm_restored(self, event: ArmRestored) -> None:
         self.aside.discard(event.arm)
         self.failures[event.arm] = 0
-        self._stats.active[event.arm] = event.arm not in self.retired
+        self._set_active(event.arm, active=event.arm not in self.retired)
 
     def _paused(self, _: Paused) -> None:
         self.paused = True
@@ -220,6 +224,10 @@ class State:
     def _nothing(self, _: Renewed | Noted) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
+    def _set_active(self, arm: int, *, active: bool) -> None:
+        self._stats.active[arm] = active
+        self._arm_changes.append((len(self.plays.told), arm, active))
+
     def _grow(self, labels: Sequence[str]) -> None:
         self.index.update((label, len(self.labels) + i) for i, label in enumerate(labels))
         self.labels.extend(labels)
@@ -243,7 +251,7 @@ class State:
                 self._memory = self._remember(replace(stats, memory=self._memory), self.fidelities)
 
     def results_one_by_one(self) -> Iterator[Stats]:
-        """What was learned after each result, in the order of telling; arms take part as they do now.
+        """What was learned after each result, in the order of telling, with the arms that took part then.
 
         >>> from mfbandit import UCB, Bounded
         >>> state = State(UCB(), Fidelities(costs=[1], concentration=Bounded()), ["a"])
@@ -252,9 +260,12 @@ class State:
         >>> [stats.sums.tolist() for stats in state.results_one_by_one()]
         [[[0.5]], [[0.75]]]
         """
-        stats = Stats.empty(*self._stats.counts.shape)
-        stats.active[:] = self._stats.active
-        for play in self.plays.told:
+        stats, changes = Stats.empty(len(self.fidelities), self._first_arms), deque(self._arm_changes)
+        for number, play in enumerate(self.plays.told):
+            while changes and changes[0][0] <= number:
+                _, changed, active = changes.popleft()
+                stats = stats.with_arms(1) if changed == len(stats.active) else stats
+                stats.active[changed] = active
             arm, fidelity = self.plays[play]
             reward = self.plays.rewards[play]
             stats.counts[fidelity, arm] += 1
