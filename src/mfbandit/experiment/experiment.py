@@ -166,6 +166,11 @@ class Experiment:
         return False
 
     @property
+    def shared(self) -> bool:
+        """False: nobody else can use it at the same time."""
+        return False
+
+    @property
     def definition(self) -> dict[str, Any]:
         """What the experiment began with, ready for JSON; whatever changed later is in the log."""
         return {"id": self._id, **self._first}

@@ -163,6 +163,11 @@ class DurableExperiment(Experiment):
         return self._lease
 
     @property
+    def shared(self) -> bool:
+        """True: others can use it at the same time."""
+        return True
+
+    @property
     def events(self) -> int:
         """How many events its log has."""
         return self._next - 1
