@@ -1,6 +1,7 @@
 """The state of an experiment: the fold of its events."""
 
 from array import array
+from collections import deque
 from collections.abc import Iterable, Iterator, Sequence
 from operator import add, mul
 
@@ -125,6 +126,8 @@ class Ledger:
         self._told_at = [0] * len(fidelities)
         self._pending_at = [0] * len(fidelities)
         self._other_costs = 0.0
+        self._first_arms = len(labels)
+        self._arm_changes: list[tuple[int, int, bool]] = []  # (results before it, arm, whether it takes part then)
         self.memory: object = None  # the policy's own, see Policy
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
@@ -183,16 +186,17 @@ class Ledger:
                 self.failures[self.plays.arms[play]] += 1
             case ArmAdded(label):
                 self._grow([label])
+                self._set_active(len(self.labels) - 1, active=True)
             case ArmRetired(arm):
                 self.retired.add(arm)
-                self._stats.active[arm] = False
+                self._set_active(arm, active=False)
             case ArmSetAside(arm):
                 self.aside.add(arm)
-                self._stats.active[arm] = False
+                self._set_active(arm, active=False)
             case ArmRestored(arm):
                 self.aside.discard(arm)
                 self.failures[arm] = 0
-                self._stats.active[arm] = arm not in self.retired
+                self._set_active(arm, active=arm not in self.retired)
             case Paused():
                 self.paused = True
             case Resumed():
@@ -284,7 +288,7 @@ class Ledger:
                 return isinstance(fidelities, dict) and len(fidelities.get("costs", ())) == len(self.costs)
 
     def results_one_by_one(self) -> Iterator[Stats]:
-        """What was learned after each result, in the order of telling; arms take part as they do now.
+        """What was learned after each result, in the order of telling, with the arms that took part then.
 
         >>> ledger = Ledger(Fidelities(costs=[1]), ["a"])
         >>> for event in (Asked(0, 0, 0), Told(0, 0.5, 1.0), Asked(1, 0, 0), Told(1, 0.25, 1.0)):
@@ -292,9 +296,12 @@ class Ledger:
         >>> [stats.sums.tolist() for stats in ledger.results_one_by_one()]
         [[[0.5]], [[0.75]]]
         """
-        stats = Stats.empty(*self._stats.counts.shape)
-        stats.active[:] = self._stats.active
-        for play in self.plays.told:
+        stats, changes = Stats.empty(len(self.costs), self._first_arms), deque(self._arm_changes)
+        for number, play in enumerate(self.plays.told):
+            while changes and changes[0][0] <= number:
+                _, changed, active = changes.popleft()
+                stats = stats.with_arms(1) if changed == len(stats.active) else stats
+                stats.active[changed] = active
             arm, fidelity = self.plays[play]
             reward = self.plays.rewards[play]
             stats.counts[fidelity, arm] += 1
@@ -351,6 +358,10 @@ class Ledger:
         self._stats.pending[fidelity, arm] -= 1
         self._pending_at[fidelity] -= 1
         return True
+
+    def _set_active(self, arm: int, *, active: bool) -> None:
+        self._stats.active[arm] = active
+        self._arm_changes.append((len(self.plays.told), arm, active))
 
     def _grow(self, labels: Sequence[str]) -> None:
         self.index.update((label, len(self.labels) + i) for i, label in enumerate(labels))
