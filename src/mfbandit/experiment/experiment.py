@@ -162,6 +162,11 @@ class Experiment:
         return False
 
     @property
+    def shared(self) -> bool:
+        """False: nobody else can use it at the same time."""
+        return False
+
+    @property
     def folded(self) -> State:
         """The state that the log has led to, for stores; everybody else only looks at it."""
         return self._state

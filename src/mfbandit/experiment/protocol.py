@@ -88,6 +88,11 @@ class AnyExperiment(Protocol):
         ...
 
     @property
+    def shared(self) -> bool:
+        """Whether others can use it at the same time: True in a store and at a service."""
+        ...
+
+    @property
     def definition(self) -> dict[str, Any]:
         """What the experiment began with, ready for JSON; whatever changed later is in the log."""
         ...

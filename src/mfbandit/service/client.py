@@ -326,6 +326,11 @@ class RemoteExperiment:
         return True
 
     @property
+    def shared(self) -> bool:
+        """True: others can use it at the same time."""
+        return True
+
+    @property
     def results_at(self) -> list[int]:
         """How many results there are at each fidelity."""
         return [int(number) for number in self.status()["results"]]

@@ -119,6 +119,11 @@ class DurableExperiment:
         return self._read(lambda core: core.definition)
 
     @property
+    def shared(self) -> bool:
+        """True: others can use it at the same time."""
+        return True
+
+    @property
     def events(self) -> int:
         """How many events its log has."""
         return self._look(lambda folded: folded.events)
