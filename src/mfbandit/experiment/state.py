@@ -7,7 +7,7 @@ from operator import add, mul
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit._internal.validation import HUGE
+from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.core import Fidelities, Stats
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.codec import CODES, Packed
@@ -403,4 +403,4 @@ def _below(index: int, limit: int) -> bool:
 
 
 def _finite(number: float) -> bool:
-    return isinstance(number, int | float) and abs(number) <= HUGE
+    return isinstance(number, int | float) and abs(number) <= LARGEST_NUMBER

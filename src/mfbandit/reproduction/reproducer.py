@@ -20,7 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfbandit._internal.formatting import strict_json
-from mfbandit._internal.progress import Tick, bar, interrupts_kept, note
+from mfbandit._internal.progress import Tick, keep_interrupts, print_line, progress_bar
 from mfbandit._internal.validation import whole
 from mfbandit.errors import InvalidArgument
 from mfbandit.reproduction.panels import PANELS, Job, Numbers, Settings
@@ -70,8 +70,13 @@ def reproduce(
         wanted = [only] if only else [name for name in PANELS if not (quick and name in NOT_QUICK)]
         missing = [name for name in wanted if finished(folder, name, settings) is None]
         if len(missing) < len(wanted):
-            note(f"{len(wanted) - len(missing)} of {len(wanted)} panels taken over from an earlier run in {folder}")
-        with bar("reproduce", sum(PANELS[name].weight for name in missing)) as tick, interrupts_kept() as check:
+            print_line(
+                f"{len(wanted) - len(missing)} of {len(wanted)} panels taken over from an earlier run in {folder}"
+            )
+        with (
+            progress_bar("reproduce", sum(PANELS[name].weight for name in missing)) as tick,
+            keep_interrupts() as check,
+        ):
             for name in missing:
                 check()
                 _make(folder, name, Job(settings, workers, partial(_advance, check, tick, PANELS[name].weight)))
@@ -163,7 +168,7 @@ def write_up(folder: Path, settings: Settings) -> Path:
     made = {name: record for name, record in records.items() if record is not None}
     others = [name for name in PANELS if name not in made and _record(folder, name).exists()]
     if others:
-        note(f"left out of the report, as they were made with other settings or versions: {', '.join(others)}")
+        print_line(f"left out of the report, as they were made with other settings or versions: {', '.join(others)}")
     manifest = {
         "settings": asdict(settings),
         "versions": versions(),
@@ -212,7 +217,7 @@ def _make(folder: Path, name: str, job: Job) -> None:
         "numbers": made.numbers,
     }
     _write(_record(folder, name), strict_json(record).encode())
-    note(f"{name}: {record['seconds']:.1f} s", on_terminal=False)
+    print_line(f"{name}: {record['seconds']:.1f} s", on_terminal=False)
 
 
 def _record(folder: Path, name: str) -> Path:

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import mfbandit
-from mfbandit._internal.progress import Tick, bar
+from mfbandit._internal.progress import Tick, progress_bar
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit._internal.validation import whole
@@ -411,5 +411,5 @@ def _ticking(name: str, runs: int, wanted: bool | Tick | None) -> Iterator[Tick]
     if callable(wanted):
         yield lambda share: wanted(share / runs)
         return
-    with bar(f"{name}, {runs} run{'s' * (runs > 1)}", runs, shown=wanted) as tick:
+    with progress_bar(f"{name}, {runs} run{'s' * (runs > 1)}", runs, shown=wanted) as tick:
         yield tick
