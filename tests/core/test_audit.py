@@ -113,7 +113,7 @@ class TestByHand:
 
     def test_without_a_noise_scale_it_says_so(self):
         experiment = Experiment(MFBayes(), arms=2, fidelities=Fidelities([1, 10]))
-        with pytest.raises(ValueError, match="an audit needs the scale of the noise"):
+        with pytest.raises(ValueError, match="concentration must be SubGaussian or Bounded for an audit"):
             experiment.audit()
 
 
