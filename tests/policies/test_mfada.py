@@ -26,7 +26,7 @@ from mfbandit import (
     simulate,
 )
 from mfbandit.core.divergence import kl_upper
-from mfbandit.policies.exploration import GRAIN, efforts, overlaps, roots
+from mfbandit.policies.exploration import RESOLUTION, exploration_levels, overlaps, roots
 from mfbandit.simulation.engines import lazy_scan as lazy
 from mfbandit.simulation.simulator import plain_run
 from tests.core.test_bounds import SubExponential
@@ -130,9 +130,11 @@ class TestLevel:
         spent = np.array(problem.fidelities.costs) @ plays
         direct = np.minimum(spent[:, None], np.sqrt(spent[:, None] * spent)).sum(axis=1)
         root = roots(plays, problem.fidelities)
-        ours = (root * GRAIN) * (overlaps(root) * GRAIN) * problem.fidelities.costs[0]
+        ours = (root * RESOLUTION) * (overlaps(root) * RESOLUTION) * problem.fidelities.costs[0]
         np.testing.assert_allclose(ours, direct, rtol=1e-9)
-        np.testing.assert_allclose(efforts(plays, problem.fidelities), np.log(1 + spent.sum() / direct), rtol=1e-8)
+        np.testing.assert_allclose(
+            exploration_levels(plays, problem.fidelities), np.log(1 + spent.sum() / direct), rtol=1e-8
+        )
 
     def test_kept_up_play_by_play_it_does_not_drift(self):
         problem = paper_problem(2, seed=1)

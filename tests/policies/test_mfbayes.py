@@ -33,7 +33,7 @@ from mfbandit import (
     simulate,
 )
 from mfbandit.policies.gaussian_chain import Posterior
-from mfbandit.policies.mfbayes import Chain, quantile
+from mfbandit.policies.mfbayes import MFBayesMemory, quantile
 from mfbandit.simulation.engines import mfbayes as bayes
 from mfbandit.simulation.simulator import plain_run
 from tests.policies.test_mfada import small
@@ -114,7 +114,7 @@ class TestPlays:
 class TestChain:
     def test_the_posterior_is_bayes_rule(self):
         """Two fidelities, one arm, against the joint Gaussian's conditional mean and variance."""
-        chain = Chain(
+        chain = MFBayesMemory(
             0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0, 0
         )
         stats = Stats.empty(2, 1)
@@ -131,7 +131,7 @@ class TestChain:
         assert belief.values[0] == pytest.approx(mean[1])
 
     def test_pending_plays_narrow_and_move_nothing(self):
-        chain = Chain(
+        chain = MFBayesMemory(
             0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0, 0
         )
         stats = Stats.empty(2, 1)
@@ -157,7 +157,7 @@ class TestChain:
             stats.squares[m, arm] += reward * reward
             stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
         chain = stats.memory
-        assert isinstance(chain, Chain)
+        assert isinstance(chain, MFBayesMemory)
         assert chain.shifts[0] == pytest.approx(-0.3, abs=0.03)
         assert math.sqrt(chain.noise[0]) == pytest.approx(0.02, rel=0.5)
         assert chain.start == pytest.approx(0.8, abs=0.05)
@@ -285,7 +285,7 @@ class TestAskTell:
         for reward in (0.1, 0.2):
             exp.tell(exp.ask(), reward)
         chain = exp.stats.memory
-        assert isinstance(chain, Chain)
+        assert isinstance(chain, MFBayesMemory)
         with pytest.raises(ValueError, match="read-only"):
             chain.noise[0] = 5
 
@@ -322,7 +322,7 @@ class TestSafeguard:
             play = exp.ask()
             exp.tell(play, rng.normal())
             memory = exp.stats.memory
-            assert memory is None or (isinstance(memory, Chain) and memory.due <= 1)
+            assert memory is None or (isinstance(memory, MFBayesMemory) and memory.due <= 1)
 
     def test_its_share_of_the_capital_goes_to_ucb_at_the_top(self):
         """With a share of 0.3, about 30 % of the capital is spent by UCB, besides what MFBayes spends there itself."""

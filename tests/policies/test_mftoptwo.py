@@ -24,7 +24,7 @@ from mfbandit import (
 )
 from mfbandit.core.budget import limit
 from mfbandit.experiment.serialization import policy_from_record, policy_record
-from mfbandit.policies.mftoptwo import Chain
+from mfbandit.policies.mftoptwo import MFTopTwoMemory
 from tests.policies.test_mfada import small
 from tests.policies.test_mfbayes import check_chain
 from tests.support.oracle_policies import TopTwo, policy_plays
@@ -262,7 +262,7 @@ class TestAskTell:
         stats.counts[0], stats.sums[0], stats.squares[0] = 1, np.arange(10) / 10, (np.arange(10) / 10) ** 2
         stats = replace(stats, memory=policy.remember(stats, Fidelities([1, 50, 60])))
         dear, cheap = Fidelities([2, 60, 70]), Fidelities([1, 4, 16])
-        assert isinstance(stats.memory, Chain)
+        assert isinstance(stats.memory, MFTopTwoMemory)
         assert stats.memory.rows == (0, 2)
         for told in (dear, cheap):
             fresh = replace(stats, memory=None)
@@ -293,7 +293,7 @@ class TestAskTell:
         exp = Experiment(MFTopTwo(100), arms=2, fidelities=COSTS)
         exp.tell(exp.ask(), 0.1)
         chain = exp.stats.memory
-        assert isinstance(chain, Chain)
+        assert isinstance(chain, MFTopTwoMemory)
         with pytest.raises(ValueError, match="read-only"):
             chain.noise[0] = 5
 

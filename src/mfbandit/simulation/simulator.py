@@ -20,7 +20,7 @@ from mfbandit.core import Stats, limit
 from mfbandit.errors import InvalidArgument, ReplayExhausted
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
 from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy, Remembers
-from mfbandit.policies.exploration import fits, too_far_apart
+from mfbandit.policies.exploration import costs_too_far_apart, fits_in_integers
 from mfbandit.problems import Account, Problem, pseudo_rewards, ran_dry
 from mfbandit.simulation.backends import chosen_backend, spread
 from mfbandit.simulation.checkpoints import Chunk, Chunks, missing
@@ -148,8 +148,8 @@ def one_run(
     from mfbandit.simulation.engines import mfbayes as bayes
 
     costs = problem.fidelities.costs
-    if type(policy) in (MFAda, MFBayes) and not fits(problem.arms, float(capitals[-1]), costs):
-        raise InvalidArgument(too_far_apart(costs))
+    if type(policy) in (MFAda, MFBayes) and not fits_in_integers(problem.arms, float(capitals[-1]), costs):
+        raise InvalidArgument(costs_too_far_apart(costs))
     if type(policy) is MFBayes:
         return _scan_run(bayes, bayes.prepare(problem, policy, account), problem, capitals, rng, tick)
     if lazy.supports(problem, policy):
