@@ -25,14 +25,14 @@ import numpy as np
 import mfbandit as mfb
 from mfbandit.core.budget import limit
 from mfbandit.policies.policy import Remembers
-from mfbandit.problems.learning_curves import Curves, shipped
+from mfbandit.problems.learning_curves import LearningCurves, bundled_curves
 from mfbandit.search.split_effects import Paired
 
 LOOKS = (0.25, 0.5, 1.0, 2.0)
 BARS = (0.25, 0.5, 1.0)  # where MFTopTwo has to be ahead
 AT_MOST = 0.75  # of halving's mean loss
-MORE = Curves(Path(__file__).parent / "more_learning_curves.npz")
-EXACT = tuple(shipped().names.values())
+MORE = LearningCurves(Path(__file__).parent / "more_learning_curves.npz")
+EXACT = tuple(bundled_curves().names.values())
 CHOOSING, REPORTED = (EXACT[first::2] + tuple(MORE.names.values())[first::2] for first in (0, 1))
 ETAS, RHOS = (2, 3, 4, 6), (0.25, 0.5, 1.0, 2.0)  # what is tried
 KAPPAS, SHARES = (1.5, 2.0), (0.6, 0.75, 0.8)
@@ -41,8 +41,8 @@ DRAWS = 10_000  # of the bootstrap over data sets
 Rule = Callable[["Desk", float], int]
 
 
-def _home(number: int) -> Curves:
-    return shipped() if number in EXACT else MORE
+def _home(number: int) -> LearningCurves:
+    return bundled_curves() if number in EXACT else MORE
 
 
 @cache

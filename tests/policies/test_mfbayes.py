@@ -435,7 +435,7 @@ def test_paper_problems_without_biases():
 def test_a_table_that_runs_dry(policy):
     table = Replay([[[0.1, 0.2, 0.3]] * 2, [[0.2, 0.3]] * 2], replace=False)
     problem = Problem(table.means, Fidelities([1, 10], [0.2, 0], Bounded()), table)
-    with pytest.raises(RuntimeError, match=r"the Replay table ran dry: arm \d has [23] recorded rewards at"):
+    with pytest.raises(RuntimeError, match=r"Replay table exhausted: arm \d has [23] recorded rewards at"):
         simulate(problem, policy, capital=10_000)
 
 

@@ -21,7 +21,7 @@ from mfbandit.errors import InvalidArgument, ReplayExhausted
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
 from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy, Remembers
 from mfbandit.policies.exploration import costs_too_far_apart, fits_in_integers
-from mfbandit.problems import Account, Problem, pseudo_rewards, ran_dry
+from mfbandit.problems import Account, Problem, pseudo_rewards, replay_exhausted
 from mfbandit.simulation.backends import chosen_backend, spread
 from mfbandit.simulation.checkpoints import Chunk, Chunks, missing
 from mfbandit.simulation.results import Simulation
@@ -175,7 +175,7 @@ def _engine_run(
     if state.clock.status == engine.RAN_DRY:
         arm, m = state.clock.arm, state.clock.fidelity
         level = m + len(problem.fidelities) - len(rule.costs)
-        raise ReplayExhausted(ran_dry(arm, level, int(truth.lengths[arm, m])))
+        raise ReplayExhausted(replay_exhausted(arm, level, int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[-len(rule.costs) :] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
@@ -205,7 +205,7 @@ def _scan_run(
         spent = float(clock.spent[0])
     if clock.status[0] == engine.RAN_DRY:
         arm, m = int(clock.arm[0]), int(clock.fidelity[0])
-        raise ReplayExhausted(ran_dry(arm, rows[m], int(truth.lengths[arm, m])))
+        raise ReplayExhausted(replay_exhausted(arm, rows[m], int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[rows] = state.arms.counts.T
     tick(1 - spent / capitals[-1])

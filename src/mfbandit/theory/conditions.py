@@ -8,7 +8,7 @@ from numpy.typing import ArrayLike
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Bounded, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
-from mfbandit.problems import NEAR, Bernoulli, Gaussian, Problem, Replay
+from mfbandit.problems import TOLERANCE, Bernoulli, Gaussian, Problem, Replay
 
 
 def checked(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
@@ -52,7 +52,7 @@ def truthful(problem: Problem) -> list[str]:
 
 def _biases(problem: Problem) -> list[str]:
     off = np.abs(problem.means[-1] - problem.means) - np.array(problem.fidelities.known_biases)[:, None]
-    if not (off > NEAR).any():
+    if not (off > TOLERANCE).any():
         return []
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
     return [
@@ -68,7 +68,7 @@ def _noise(problem: Problem) -> list[str]:
     for name, tail, scale in tails:
         # Of a psi of the user's own, also in a subclass, there is no telling.
         told = tail.scale if type(tail) in (SubGaussian, Bounded) else math.inf  # type: ignore[attr-defined]
-        if scale > told * (1 + NEAR):
+        if scale > told * (1 + TOLERANCE):
             got = f"a scale of {scale:.4g} where fidelity {name} says {told:.4g}"
             return [f"noise within what is told (eq. 2), got {got}"]
     return []

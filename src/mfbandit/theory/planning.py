@@ -18,7 +18,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Bounded, Fidelities, rates
 from mfbandit.errors import InvalidArgument
-from mfbandit.problems import NEAR, Gaussian, Problem
+from mfbandit.problems import TOLERANCE, Gaussian, Problem
 from mfbandit.theory import gaps
 
 CLOSE = 1e-4  # what is estimated is solved to within this share
@@ -227,7 +227,7 @@ def _table(what: str, given: ArrayLike | None, fidelities: Fidelities) -> FloatA
 def _check_biases(what: str, table: FloatArray, fidelities: Fidelities) -> None:
     off = np.abs(table[-1] - table) - np.array(fidelities.known_biases)[:, None]
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
-    if off[m, k] > NEAR:
+    if off[m, k] > TOLERANCE:
         raise InvalidArgument(
             f"{what} must lie within their biases of the highest fidelity's: column {k} has {table[m, k]:.6g} at "
             f"fidelity {m} and {table[-1, k]:.6g} at the highest, and the bias is {fidelities.known_biases[m]:.6g}"
