@@ -65,7 +65,7 @@ def theory(file: File, as_json: Json = False) -> None:
     """
     from mfbandit._internal.formatting import strict_json
     from mfbandit.cli.config import NUMBER, Config, at
-    from mfbandit.theory import proved
+    from mfbandit.theory import summarize
 
     config = Config(file)
     table = config.table("theory")
@@ -73,7 +73,7 @@ def theory(file: File, as_json: Json = False) -> None:
     table.close()
     problem = config.problem()
     with at(table.where):
-        result = proved(problem, capital, rho)
+        result = summarize(problem, capital, rho)
     typer.echo(strict_json(result.numbers, indent=1) if as_json else str(result))
 
 
