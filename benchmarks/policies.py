@@ -20,24 +20,14 @@ from typing import Any
 import numpy as np
 
 import mfbandit as mfb
-from mfbandit.reproduction.panels import median_interval
+from mfbandit.reproduction.panels import COMPARED_POLICIES, median_interval
 from mfbandit.simulation.results import ratio_interval
 
 FIRST_SEED = 70_000
-PAPER = {
-    "UCB, ρ = 2": mfb.UCB(2.0),
-    "MF-UCB, ρ = 2": mfb.MFUCB(2.0),
-    "MF-UCB, ρ = 1": mfb.MFUCB(1.0),
-    "MF-UCB, ρ = ½": mfb.MFUCB(0.5),
-    "MF-UCB, ρ = ¼": mfb.MFUCB(0.25),
-    "MFAda": mfb.MFAda(),
-    "MFBayes": mfb.MFBayes(),
-    "MFBayes, guarded": mfb.MFBayes(safeguard=0.05),
-}
 KL = {"UCB, ρ = 2, KL": mfb.UCB(2.0, kl=True), "MF-UCB, ρ = 2, KL": mfb.MFUCB(2.0, kl=True)}
 CURVES: dict[str, Any] = {
     "UCB, ρ = 1": mfb.UCB(1.0),
-    **{name: policy for name, policy in PAPER.items() if name != "UCB, ρ = 2"},
+    **{name: policy for name, policy in COMPARED_POLICIES.items() if name != "UCB, ρ = 2"},
 }
 # What must hold: upper ends of the intervals of MFAda over MF-UCB at 40 Kλ_M; medians of MFBayes over UCB on curves.
 ADA_AT_MOST = {"1": 0.35, "2": 0.35, "3": 0.50, "4": 0.40}
@@ -187,13 +177,15 @@ def main() -> int:
     results: dict[str, Any] = {}
     for number in (1, 2, 3, 4):
         print(f"problem {number}", file=sys.stderr)
-        policies = PAPER | KL if number > 2 else PAPER
+        policies = COMPARED_POLICIES | KL if number > 2 else COMPARED_POLICIES
         make = partial(_paper, number)
         results[f"problem {number}"] = measured(make, policies, [2, 10, 40], options.runs)
     results["the misleading problem"] = measured(
-        lambda _: mfb.misleading_problem(), PAPER, [10, 100, 1000], options.runs
+        lambda _: mfb.misleading_problem(), COMPARED_POLICIES, [10, 100, 1000], options.runs
     )
-    results["the gap instance"] = measured(lambda _: mfb.gap_problem(), PAPER, [10, 100, 1000], options.runs)
+    results["the gap instance"] = measured(
+        lambda _: mfb.gap_problem(), COMPARED_POLICIES, [10, 100, 1000], options.runs
+    )
     print("learning curves", file=sys.stderr)
     results["learning curves"] = on_curves(options.runs)
     options.out.parent.mkdir(parents=True, exist_ok=True)

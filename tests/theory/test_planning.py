@@ -215,7 +215,9 @@ class TestBadInput:
             plan(ADS, 100, prior=[0.1, math.nan])
 
     def test_past_results_that_break_the_biases(self):
-        with pytest.raises(ValueError, match=r"means must lie within .*, got 0.9 in column 0 at fidelity 0, 0.5 at the highest"):
+        with pytest.raises(
+            ValueError, match=r"means must lie within .*, got 0.9 in column 0 at fidelity 0, 0.5 at the highest"
+        ):
             plan(ADS, 100, means=[[0.9, 0.5], [0.5, 0.5], [0.5, 0.5]])
 
     @pytest.mark.parametrize("capital", [0, -1, math.inf, math.nan])
