@@ -66,7 +66,7 @@ class TestPartition:
         fid = Fidelities([1, 10], [0.1, 0], SubGaussian(0.1))
         truth = np.linspace(0, 1, 1_000_000)
         ax = plotting.plot_partition(Problem([truth, truth], fid, Gaussian(0.1)))
-        assert sum(points(ax)) < 3 * plotting.MOST_DOTS
+        assert sum(points(ax)) < 3 * plotting.MAX_DOTS
 
 
 class TestMeans:
