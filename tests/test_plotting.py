@@ -1,4 +1,4 @@
-"""The figures show what they should. How they look is for people to judge."""
+"""The figures show the right data and labels; their style is not tested."""
 
 import matplotlib as mpl
 import numpy as np

@@ -212,11 +212,11 @@ class TestAskTell:
         assert again == [3, 1, 6, 4, 7]
 
     def test_many_workers_from_the_start(self):
-        """More workers than arms, before any result: everybody gets something, untouched arms first."""
+        """More workers than arms, before any result: each ask gets a play, untouched arms first."""
         exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
         assert sorted(play.arm for play in exp.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
-    def test_new_arms_are_looked_at(self):
+    def test_new_arms_are_played(self):
         exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
         rng = np.random.default_rng(0)
         for _ in range(40):
@@ -332,7 +332,7 @@ class TestSafeguard:
         assert (sim.plays[-1] > 0).all()
 
     def test_it_bounds_the_loss_where_low_fidelities_are_useless(self):
-        """The best arm looks worst below the top, and MFBayes alone may never see it at its best."""
+        """The best arm is the worst at low fidelities, so MFBayes alone may never play it at the highest."""
         truth = np.array([0.5, 0.5, 0.5, 0.5, 0.9])
         low = np.array([0.5, 0.52, 0.54, 0.56, 0.1])
         problem = Problem([low, truth], Fidelities([1, 10]), Gaussian(0.05))
@@ -379,7 +379,7 @@ def random_small_problem(seed):
 
 
 def climbs_in_time(problem):
-    """Whether the looks at an arm below the top, sum of lambda(1 + 2 log n/psi(gamma)), take a quarter of its share."""
+    """Whether the plays of an arm below the top, sum of lambda(1 + 2 log n/psi(gamma)), take a quarter of its share."""
     fid = problem.fidelities
     n = 1000 * problem.arms
     rates = [tail.psi(gamma) for tail, gamma in zip(fid.tails[:-1], fid.gammas, strict=True)]
@@ -388,7 +388,7 @@ def climbs_in_time(problem):
 
 
 def stuck(problem, policy, seed):
-    """The share of the capital that was spent below the highest fidelity, by 1,000 full looks."""
+    """The share of the capital that was spent below the highest fidelity, at 1,000 K lambda_M."""
     full = problem.arms * problem.fidelities.costs[-1]
     sim = simulate(problem, policy, capital=1000 * full, seed=seed, grid=1)
     assert np.isfinite(sim.regret).all()
@@ -408,7 +408,7 @@ def test_no_run_gets_stuck_below_the_top(policy):
 
 
 def test_less_regret_than_ucb_on_learning_curves():
-    """Regret of the plays at 20 full looks on every eighth data set: the median was 0.46; at most 0.6 must hold."""
+    """Regret of the plays at 20 K lambda_M on every eighth data set: the median was 0.46; at most 0.6 must hold."""
     ratios = []
     for name in list(learning_curve_names())[::8]:
         problem = learning_curve_problem(name)

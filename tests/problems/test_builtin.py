@@ -46,7 +46,7 @@ def test_grids(number, first, last):
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("seed", range(20))
-def test_optimal_gaussian_arm_looks_worse_than_a_suboptimal_one(number, seed):
+def test_optimal_gaussian_arm_is_below_a_suboptimal_one_at_low_fidelities(number, seed):
     problem = paper_problem(number, seed)
     best = problem.optimal[0]
     others = np.delete(problem.means, best, axis=1)
