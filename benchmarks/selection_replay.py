@@ -232,7 +232,7 @@ def candidates() -> dict[str, dict[str, Rule]]:
     """Rules with something to be chosen, each with its choices."""
     return {
         "successive halving": {f"η = {eta}": partial(halving, eta) for eta in ETAS},
-        "one look a rung": {f"η = {eta}": partial(bracket, eta) for eta in ETAS},
+        "one play per rung": {f"η = {eta}": partial(bracket, eta) for eta in ETAS},
         "UCB at the top": {f"ρ = {rho:g}": partial(played, _same(mfb.UCB(rho))) for rho in RHOS},
         "MF-UCB, oracle's ζ": {f"ρ = {rho:g}": partial(played, _same(mfb.MFUCB(rho))) for rho in RHOS},
         OURS: {
@@ -243,10 +243,10 @@ def candidates() -> dict[str, dict[str, Rule]]:
     }
 
 
-HALVING = ("successive halving", "one look a rung")  # what it is compared with; bars are by the first
-SEARCH = "MFTopTwo, splits' effects out"
+HALVING = ("successive halving", "one play per rung")  # what it is compared with; bars are by the first
+SEARCH = "MFTopTwo, split effects removed"
 FIXED: dict[str, Rule] = {
-    "one look a rung, η = 3 as scikit-learn": partial(bracket, 3),
+    "one play per rung, η = 3 as scikit-learn": partial(bracket, 3),
     "MFBayes": partial(played, _same(mfb.MFBayes())),
     OURS: partial(played, mfb.MFTopTwo),  # as it is by default
 }
