@@ -337,7 +337,7 @@ def markdown(result: dict[str, Any]) -> str:
         few = {rule: {name: lost for name, lost in each.items() if name in exact} for rule, each in table.items()}
         ours = SEARCH if SEARCH in table else OURS
         lines += [f"### {title[0].upper()}{title[1:]}", "", *_means(table), "", *_against_halving(table, ours), ""]
-        lines += [f"Of these, the {len(few[ours])} with nearly exact sizes alone:", "", *_means(few), ""]
+        lines += [f"The {len(few[ours])} of these with nearly exact sizes:", "", *_means(few), ""]
         lines += [*_against_halving(few, ours), ""]
     return "\n".join(lines)
 
@@ -356,7 +356,7 @@ def _means(table: dict[str, dict[str, list[float]]]) -> list[str]:
 
 def _against_halving(table: dict[str, dict[str, list[float]]], ours: str) -> list[str]:
     """Shares of the mean losses of each kind of halving, and differences with their intervals."""
-    lines = _head(f"{ours} over, and minus")
+    lines = _head(f"{ours}: ratio, difference")
     for rule in (name for name in table if name.startswith(HALVING)):
         cells = [
             f"{share:.2f}, {1e4 * mean:+.0f} ({1e4 * low:+.0f} to {1e4 * high:+.0f})"
