@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
-from mfbandit._internal.progress import note
+from mfbandit._internal.progress import print_line
 
 LIVE_EVERY, LINE_EVERY = 0.5, 10.0  # seconds between two looks
 FIRST_LINE = 2.0  # what is over sooner needs no line
@@ -57,7 +57,7 @@ class Shown:
         if self._live is not None:
             self._live.update(_panel(look), refresh=True)
         else:
-            note(line(look))
+            print_line(line(look))
 
 
 @contextmanager

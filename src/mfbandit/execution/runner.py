@@ -11,7 +11,7 @@ from contextlib import AbstractContextManager, contextmanager, nullcontext, supp
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mfbandit._internal.progress import Interrupts, interrupts_kept
+from mfbandit._internal.progress import Interrupts, keep_interrupts
 from mfbandit._internal.validation import positive, whole
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit.errors import (
@@ -144,7 +144,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     if not callable(objective):
         raise InvalidArgument(f"objective must be a function of a play, got {objective!r}")
     all_workers = crew(executor, workers, objective)
-    with shown(progress) as screen, interrupts_kept() as interrupts:
+    with shown(progress) as screen, keep_interrupts() as interrupts:
         job = _Job(experiment, objective, all_workers, options, interrupts)
         with job.closed(), renewing(experiment, lease, job.held, patience=HASTE):
             job.go(screen)

@@ -1,6 +1,6 @@
 """Whether an event can have happened now: for logs that come from outside."""
 
-from mfbandit._internal.validation import HUGE
+from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -107,4 +107,4 @@ def _below(index: int, limit: int) -> bool:
 
 
 def _finite(number: float) -> bool:
-    return isinstance(number, int | float) and abs(number) <= HUGE
+    return isinstance(number, int | float) and abs(number) <= LARGEST_NUMBER

@@ -286,7 +286,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         capital = trials.experiment.capital or 0.0
         with (
             Parallel(n_jobs=self.n_jobs) as parallel,
-            progress.bar("searching", total=capital, shown=shown) as tick,
+            progress.progress_bar("searching", total=capital, shown=shown) as tick,
         ):
             while asked := trials.ask(batch):
                 before = trials.experiment.spent
@@ -301,7 +301,9 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         """A line for each tenth of the capital, where there is no bar."""
         capital, now = trials.experiment.capital or 1.0, trials.experiment.spent
         if self.verbose and (int(10 * now / capital) > int(10 * before / capital) or before == 0):
-            progress.note(f"searching: {len(trials.made)} fits, {now:.4g} of {capital:.4g} spent", on_terminal=False)
+            progress.print_line(
+                f"searching: {len(trials.made)} fits, {now:.4g} of {capital:.4g} spent", on_terminal=False
+            )
 
     def _keep(self, trials: Trials, plays: Plays, order: IntArray, *, stopped: bool) -> None:
         _complain([one.outcome for one in trials.made], trials)

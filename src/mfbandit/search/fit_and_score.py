@@ -10,7 +10,7 @@ from typing import Any
 import numpy as np
 
 from mfbandit._internal.typing import IntArray
-from mfbandit._internal.validation import HUGE
+from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.candidates import Candidate
@@ -73,7 +73,7 @@ class Outcome:
     @property
     def failed(self) -> bool:
         """Whether there is no score, or none that can be squared."""
-        return not abs(self.score) <= HUGE
+        return not abs(self.score) <= LARGEST_NUMBER
 
     def of_type(self, name: str) -> bool:
         r"""Whether the error is of this type.
@@ -109,7 +109,7 @@ def fit_and_score(estimator: Any, data: Data, train: IntArray, test: IntArray) -
         spent = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
         return Outcome(float(data.error_score), *spent, error=traceback.format_exc())
     found = _one_number(score)
-    error = None if abs(found) <= HUGE else f"the score was {found}"
+    error = None if abs(found) <= LARGEST_NUMBER else f"the score was {found}"
     return Outcome(found, fitted - start, time.perf_counter() - fitted, error)
 
 

@@ -13,7 +13,7 @@ from mfbandit.core import Concentration, Fidelities, Play, Stats, SubGaussian, b
 from mfbandit.errors import CapitalExhausted, NoActiveArms
 from mfbandit.experiment import Experiment, check_is_policy, fidelities_record
 from mfbandit.policies import Policy, Remembers
-from mfbandit.policies.gaussian_chain import Model, Posterior
+from mfbandit.policies.gaussian_chain import GaussianChain, Posterior
 from mfbandit.search.fit_and_score import Outcome
 from mfbandit.search.split_effects import Paired
 
@@ -222,7 +222,7 @@ class Trials:
         stats, policy = self._stats, self._policy
         if self._paired is not None:
             stats = self._paired.adjusted(stats)
-        if isinstance(stats.memory, Model):
+        if isinstance(stats.memory, GaussianChain):
             used = getattr(stats.memory, "rows", None) or policy.used(self.experiment.fidelities)  # type: ignore[attr-defined]
             return _by_chain(stats.memory, stats, list(used), doubt(stats, self._fitted))
         return _by_bounds(stats, self.fidelities, getattr(policy, "rho", 2.0))
@@ -311,7 +311,7 @@ def doubt(stats: Stats, fitted: float = 0.0) -> float:
     return quantile * math.sqrt((looks + 1) / freedom)
 
 
-def _by_chain(chain: Model, stats: Stats, rows: list[int], doubt: float) -> Standing:
+def _by_chain(chain: GaussianChain, stats: Stats, rows: list[int], doubt: float) -> Standing:
     belief = Posterior(chain, stats, rows)
     half = doubt * belief.deviations
     seen = stats.counts.any(axis=0)

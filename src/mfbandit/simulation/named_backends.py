@@ -4,7 +4,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mfbandit._internal.progress import note
+from mfbandit._internal.progress import print_line
 from mfbandit.errors import ExecutorBroken, InvalidArgument
 
 ENGINES = ("threads", "processes", "dask")
@@ -53,7 +53,7 @@ def _client(address: str | None, workers: int | None) -> Iterator[Any]:
         with _connected(dask.Client, address) as client:
             yield client
         return
-    note("starting a Dask cluster on this machine")
+    print_line("starting a Dask cluster on this machine")
     with (
         dask.LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
         dask.Client(cluster) as client,

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import numpy as np
 
-from mfbandit._internal.progress import bar
+from mfbandit._internal.progress import progress_bar
 from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.experiment import unpack
 from mfbandit.store.database import Connection, Database, check_tables, database_at
@@ -118,7 +118,7 @@ def _pages(database: Database, connection: Connection) -> list[Finding]:
 def _experiment(connection: Connection, of: Entry) -> list[Finding]:
     """Every row of the log against its digest, and the snapshots against the rows."""
     with connection.reading():
-        with bar(f"log of {of.name}", max(of.head, 1)) as tick:
+        with progress_bar(f"log of {of.name}", max(of.head, 1)) as tick:
             parts = []
             for page in pages(connection, of):
                 parts.append(packed(of, page))
