@@ -1,4 +1,4 @@
-"""How far a long job has come: a bar with the time left on a terminal, plain lines elsewhere, or nothing."""
+"""How far a long job has come: a bar with the time left on a terminal, plain lines without Rich, or nothing."""
 
 import signal
 import sys
@@ -7,12 +7,18 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from mfbandit._internal.imports import installed
+
 Tick = Callable[[float], None]
+
+PLAIN_LINES = 10  # in all, where there is no bar
 
 
 @contextmanager
 def bar(description: str, total: float, *, shown: bool | None = None) -> Iterator[Tick]:
     """A function that takes amounts of work as they are done, and a bar on standard error meanwhile.
+
+    Without Rich there is a plain line for each tenth of the work.
 
     Args:
         description: what is being done.
@@ -25,6 +31,9 @@ def bar(description: str, total: float, *, shown: bool | None = None) -> Iterato
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _: None
         return
+    if not installed("rich"):
+        yield _plain_lines(description, total)
+        return
     from rich.console import Console  # only where a bar is shown
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -33,6 +42,21 @@ def bar(description: str, total: float, *, shown: bool | None = None) -> Iterato
         task = live.add_task(description, total=total)
         yield lambda amount: live.update(task, advance=amount)
         live.update(task, completed=total)
+
+
+def _plain_lines(description: str, total: float) -> Tick:
+    """A function that writes a line whenever another tenth of the work is done."""
+    done, lines = 0.0, 0
+
+    def tick(amount: float) -> None:
+        nonlocal done, lines
+        done += amount
+        reached = int(PLAIN_LINES * done / total * (1 + 1e-9)) if total > 0 else 0  # amounts are rounded
+        if lines < reached <= PLAIN_LINES:
+            lines = reached
+            note(f"{description}: {100 * reached // PLAIN_LINES} %")
+
+    return tick
 
 
 def note(text: str, *, on_terminal: bool = True) -> None:

@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfbandit._internal.formatting import strict_json
+from mfbandit._internal.imports import need
 from mfbandit._internal.progress import Tick, bar, interrupts_kept, note
 from mfbandit._internal.validation import whole
 from mfbandit.errors import InvalidArgument
@@ -65,6 +66,8 @@ def reproduce(
         raise InvalidArgument(f"only must be one of {', '.join(PANELS)}, got {only!r}")
     if workers is not None and whole("workers", workers) < 1:
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
+    need("matplotlib", "reproduce", "plot")
+    need("numba", "reproduce", "sim")
     folder = writable(out)
     with locked(folder):
         wanted = [only] if only else [name for name in PANELS if not (quick and name in NOT_QUICK)]
