@@ -10,7 +10,6 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
-from joblib import effective_n_jobs
 from sklearn.base import is_classifier
 from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
@@ -277,6 +276,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _spend(self, trials: Trials, plays: Plays) -> bool:
         """Round after round until nothing fits into the capital, or until the best is clear: whether it is."""
+        from joblib import effective_n_jobs  # here, so that whoever has neither hears of scikit-learn
+
         batch = effective_n_jobs(self.n_jobs) if self.batch is None else self.batch
         shown = None if self.verbose else False
         capital = trials.experiment.capital or 0.0
