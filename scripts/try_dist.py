@@ -1,8 +1,6 @@
-"""Install each artefact of a folder into an empty environment and try it there: `make dist`.
+"""Install each artefact of a folder into an empty environment and try it there, for `make dist`.
 
-    python scripts/try_dist.py dist
-
-pip fetches numpy, and what the extra `cli` brings, from where it always does.
+Use ``python scripts/try_dist.py dist``. pip fetches numpy, and what the extra `cli` brings, from where it always does.
 """
 
 import subprocess
