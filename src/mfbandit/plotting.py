@@ -7,17 +7,20 @@ Colours are those of Okabe and Ito, which colour-blind people can distinguish. L
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
+from mfbandit._internal.imports import needed_for
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Problem
 from mfbandit.simulation import Simulation
 from mfbandit.theory import gaps, partition
+
+with needed_for("plotting", "plot"):
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 
 COLOURS = ("#E69F00", "#009E73", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9", "#F0E442")
 DASHES = ("-", "--", "-.", ":")

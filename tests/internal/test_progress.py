@@ -14,6 +14,14 @@ def test_a_bar_is_shown_when_wanted(capsys):
     assert "counting" in capsys.readouterr().err
 
 
+def test_without_rich_there_are_plain_lines(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "rich", None)  # what Python takes for a module that is not there
+    with progress_bar("counting", total=0.7, shown=True) as tick:
+        for _ in range(7):
+            tick(0.1)
+    assert capsys.readouterr().err.splitlines() == [f"counting: {done} %" for done in (10, 20, 40, 50, 70, 80, 100)]
+
+
 def test_no_bar_without_a_terminal(capsys):
     with progress_bar("counting", total=2) as tick:
         tick(1)

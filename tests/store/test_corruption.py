@@ -25,7 +25,7 @@ TRIALS = 300
 
 def fill(path: Path) -> None:
     """Every kind of event that has a text, keys, tokens, and more events than a snapshot has."""
-    chance = random.Random(0)  # noqa: S311 - no secrets
+    chance = random.Random(0)
     with mfb.Store(path) as store:
         for name in NAMES:
             store.create(name, mfb.MFUCB(), arms=["a", "b"], fidelities=FIDELITIES, capital=5e3, request_key=name)
@@ -141,7 +141,7 @@ class Damage:
 
 
 def damages(size: int) -> list[Damage]:
-    chance = random.Random(7)  # noqa: S311 - no secrets
+    chance = random.Random(7)
     made = [Damage(chance.randrange(1, size), None) for _ in range(TRIALS // 4)]
     while len(made) < TRIALS:
         length = int(LARGEST ** chance.random())  # as many short ones as long ones

@@ -186,7 +186,7 @@ class Client(threading.Thread):
     def __init__(self, number: int, url: str, signs: Signs, seed: int) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.diary = Diary(list(POLICIES)[number // 2 % len(POLICIES)])
-        self._number, self._signs, self._random = number, signs, random.Random(f"{seed} {number}")  # noqa: S311 - no secrets
+        self._number, self._signs, self._random = number, signs, random.Random(f"{seed} {number}")
         self._url, self._patience = url, 0.1 if number % 3 else PATIENCE
         self._restores = number % 2 == 0 and number < 2 * len(POLICIES)  # one for each experiment
         self._turns = 0
@@ -393,7 +393,7 @@ def _clients(service: Service, plan: Plan) -> Iterator[Load]:
 
 
 def _kill_all(load: Load, plan: Plan, server: Server | None, tick: Callable[[int], bool]) -> int:
-    chance, kills = random.Random(plan.seed), 0  # noqa: S311 - no secrets
+    chance, kills = random.Random(plan.seed), 0
     service, signs = load.service, load.signs
     while True:
         service.wait(*POLICIES)

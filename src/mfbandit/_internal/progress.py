@@ -1,4 +1,4 @@
-"""Progress of long jobs: a bar on a terminal, lines elsewhere; and handling of Ctrl-C."""
+"""Progress of long jobs: a bar on a terminal, plain lines without Rich; and handling of Ctrl-C."""
 
 import signal
 import sys
@@ -7,13 +7,19 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from mfbandit._internal.imports import installed
+
 Tick = Callable[[float], None]
 """Called with an amount of work each time that amount is done."""
+
+PLAIN_LINES = 10  # in all, where there is no bar
 
 
 @contextmanager
 def progress_bar(description: str, total: float, *, shown: bool | None = None) -> Iterator[Tick]:
     """Show a progress bar on standard error; yield the function that advances it.
+
+    Without Rich there is a plain line for each tenth of the work.
 
     Args:
         description: what is being done.
@@ -26,6 +32,9 @@ def progress_bar(description: str, total: float, *, shown: bool | None = None) -
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _: None
         return
+    if not installed("rich"):
+        yield _plain_lines(description, total)
+        return
     from rich.console import Console  # rich is loaded only where a bar is shown
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
@@ -34,6 +43,21 @@ def progress_bar(description: str, total: float, *, shown: bool | None = None) -
         task = live.add_task(description, total=total)
         yield lambda amount: live.update(task, advance=amount)
         live.update(task, completed=total)
+
+
+def _plain_lines(description: str, total: float) -> Tick:
+    """A function that writes a line whenever another tenth of the work is done."""
+    done, lines = 0.0, 0
+
+    def tick(amount: float) -> None:
+        nonlocal done, lines
+        done += amount
+        reached = int(PLAIN_LINES * done / total * (1 + 1e-9)) if total > 0 else 0  # amounts are rounded
+        if lines < reached <= PLAIN_LINES:
+            lines = reached
+            print_line(f"{description}: {100 * reached // PLAIN_LINES} %")
+
+    return tick
 
 
 def print_line(text: str, *, on_terminal: bool = True) -> None:

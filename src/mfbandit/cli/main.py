@@ -175,8 +175,10 @@ def version(as_json: Json = False) -> None:
     """Versions of mfbandit and its libraries."""
     from importlib.metadata import version as installed
 
+    from mfbandit._internal.imports import installed as is_installed
+
     names = ("mfbandit", "numpy", "numba", "joblib", "matplotlib")
-    versions = {name: installed(name) for name in names} | {"python": sys.version.split()[0]}
+    versions = {name: installed(name) for name in names if is_installed(name)} | {"python": sys.version.split()[0]}
     typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import Any
 
+from mfbandit._internal.imports import installed
 from mfbandit._internal.progress import print_line
 
 LIVE_EVERY, LINE_EVERY = 0.5, 10.0  # seconds between two looks
@@ -73,7 +74,7 @@ def shown(wanted: bool | None) -> Iterator[Shown | None]:
     """
     if wanted is False:
         yield None
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and installed("rich"):
         from rich.console import Console  # only on a terminal
         from rich.live import Live
 

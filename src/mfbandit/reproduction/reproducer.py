@@ -20,6 +20,7 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfbandit._internal.formatting import strict_json
+from mfbandit._internal.imports import need
 from mfbandit._internal.progress import Tick, keep_interrupts, print_line, progress_bar
 from mfbandit._internal.typing import JSONObject
 from mfbandit._internal.validation import whole
@@ -67,6 +68,8 @@ def reproduce(
         raise InvalidArgument(f"only must be one of {', '.join(PANELS)}, got {only!r}")
     if workers is not None and whole("workers", workers) < 1:
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
+    need("matplotlib", "reproduce", "plot")
+    need("numba", "reproduce", "sim")
     folder = prepare_folder(out)
     with lock_folder(folder):
         wanted = [only] if only else [name for name in PANELS if not (quick and name in NOT_QUICK)]

@@ -5,13 +5,10 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from mfbandit.errors import InvalidArgument
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import ParameterGrid
 
-try:
-    from sklearn.base import clone, is_classifier, is_regressor
-    from sklearn.model_selection import ParameterGrid
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
+from mfbandit.errors import InvalidArgument
 
 MOST_LETTERS = 60  # of a name
 

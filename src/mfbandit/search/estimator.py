@@ -10,6 +10,13 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state, indexable
+from sklearn.utils.parallel import Parallel
+from sklearn.utils.validation import _check_method_params
 
 from mfbandit._internal import progress
 from mfbandit._internal.typing import IntArray
@@ -23,18 +30,6 @@ from mfbandit.search.fit_and_score import Data, Outcome, Plays
 from mfbandit.search.rungs import SAMPLES, Ladder, ladder
 from mfbandit.search.scheduler import Trials
 from mfbandit.search.splits import Splits, raised
-
-try:
-    from joblib import effective_n_jobs
-    from sklearn.base import is_classifier
-    from sklearn.exceptions import FitFailedWarning
-    from sklearn.metrics import check_scoring
-    from sklearn.model_selection._search import BaseSearchCV
-    from sklearn.utils import check_random_state, indexable
-    from sklearn.utils.parallel import Parallel
-    from sklearn.utils.validation import _check_method_params
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
 
 SHARE = 0.75  # of one full fit of every candidate: the capital by default
 ROUNDS = 2  # of a candidate's splits that the capital by default pays for at least
@@ -281,6 +276,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _spend(self, trials: Trials, plays: Plays) -> bool:
         """Round after round until nothing fits into the capital, or until the best is clear: whether it is."""
+        from joblib import effective_n_jobs  # here, so that whoever has neither hears of scikit-learn
+
         batch = effective_n_jobs(self.n_jobs) if self.batch is None else self.batch
         shown = None if self.verbose else False
         capital = trials.experiment.capital or 0.0

@@ -8,6 +8,9 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import _check_method_params
 
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import LARGEST_NUMBER
@@ -16,13 +19,6 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.search.candidates import Candidate
 from mfbandit.search.rungs import Ladder
 from mfbandit.search.splits import Splits
-
-try:
-    from sklearn.utils.metaestimators import _safe_split
-    from sklearn.utils.parallel import delayed
-    from sklearn.utils.validation import _check_method_params
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
 
 
 @dataclass(frozen=True, eq=False)

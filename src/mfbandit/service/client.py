@@ -18,6 +18,7 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from mfbandit._internal.imports import need
 from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
@@ -65,6 +66,7 @@ def connect(url: str, token: str | None = None, *, patience: float = 60.0) -> "R
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: url must begin with http:// or https:// and name a host, got 'ftp://host'
     """
+    need("httpx", "connect", "service")
     return RemoteStore(Line(url, token, patience=patience))
 
 
@@ -146,10 +148,8 @@ class Line:
 
 
 def _new_client(url: str, token: str | None) -> "httpx.Client":
-    try:
-        import httpx  # an extra
-    except ImportError:  # pragma: no cover - where the extra is not installed
-        raise ImportError("a connection to a service needs httpx: pip install 'mfbandit[service]'") from None
+    import httpx  # an extra, which connect has seen
+
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     return httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(30.0, connect=5.0))
 

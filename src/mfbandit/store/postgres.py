@@ -6,13 +6,12 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from mfbandit._internal.imports import needed_for
 from mfbandit.errors import StoreError, StoreHeld, StoreUnavailable
 from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, process_record, transaction
 
-try:
+with needed_for("a store in PostgreSQL", "postgres"):
     import psycopg
-except ImportError:  # pragma: no cover - where the extra is not installed
-    raise ImportError("a store in PostgreSQL needs psycopg: pip install 'mfbandit[postgres]'") from None
 
 MAX_VALUES_PER_STATEMENT = 60_000
 MAX_ROWS_PER_STATEMENT = 256
