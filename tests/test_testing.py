@@ -76,15 +76,15 @@ class Thief(Faulty):
 
 
 class Stingy(Faulty):
-    def ask(self, n=None):
-        return super().ask() if n is None else super().ask(n)[:2]
+    def ask(self, n=None, **options):
+        return super().ask(**options) if n is None else super().ask(n, **options)[:2]
 
 
 class Wasteful(Faulty):
-    def ask(self, n=None):
+    def ask(self, n=None, **options):
         if n is None:
-            self._capital = None
-        return super().ask() if n is None else super().ask(n)
+            self._state.capital = None
+        return super().ask(**options) if n is None else super().ask(n, **options)
 
 
 class Friendly(Faulty):

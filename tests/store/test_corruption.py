@@ -102,9 +102,17 @@ def _state(experiment: DurableExperiment) -> list[Any]:
     stats = experiment.stats
     arrays = [getattr(stats, name).tobytes() for name in ("counts", "sums", "squares", "pending", "active")]
     plain = [experiment.definition, experiment.lease, experiment.created, experiment.capital, experiment.policy]
-    keys = {key: (request.kind, request.made) for key, request in experiment._requests.items()}
+    keys = {key: (request.kind, request.made) for key, request in experiment._logged._folded.requests.known.items()}
     sums = [experiment.spent, experiment.reserved, experiment.arms, experiment.set_aside]
-    return [*arrays, *plain, keys, *sums, experiment.pending, experiment.leases, experiment._entry.request]
+    return [
+        *arrays,
+        *plain,
+        keys,
+        *sums,
+        experiment.pending,
+        experiment.leases,
+        experiment._logged._folded.entry.request,
+    ]
 
 
 def is_same(path: Path, before: dict[str, Any], *, read_only: bool) -> bool:

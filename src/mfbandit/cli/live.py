@@ -218,12 +218,10 @@ def status(
     as_json: Json = False,
 ) -> None:
     """State, capital, results, plays under way, the best arm so far and those behind it."""
-    from mfbandit.service.client import RemoteExperiment
     from mfbandit.store import leading, readable_status
-    from mfbandit.store import status as glance
 
     with _experiment(store, name, token, writing=False) as experiment:
-        record = experiment.status() if isinstance(experiment, RemoteExperiment) else glance(experiment)
+        record = experiment.status()
         if as_json:
             typer.echo(json.dumps(record))
             return

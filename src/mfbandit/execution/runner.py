@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from concurrent.futures import BrokenExecutor, CancelledError, Executor, Future
 from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from dataclasses import dataclass, replace
-from typing import TYPE_CHECKING, Any, TypeAlias
+from typing import Any
 
 from mfbandit._internal.progress import Interrupts, keep_interrupts
 from mfbandit._internal.validation import positive, whole
@@ -28,12 +28,8 @@ from mfbandit.execution.attempt import Objective, Outcome, SeededPlay, attempt, 
 from mfbandit.execution.display import Look, Shown, shown
 from mfbandit.execution.lease_renewal import renewing
 from mfbandit.execution.worker_pool import Crew, crew
-from mfbandit.experiment import Experiment
+from mfbandit.experiment import AnyExperiment
 
-if TYPE_CHECKING:
-    from mfbandit.service.client import RemoteExperiment
-
-AnyExperiment: TypeAlias = "Experiment | RemoteExperiment"
 SLACK = 10.0  # seconds that a worker may need to begin, or to interrupt a play that takes too long; then it is dropped
 PAUSE = 1.0  # seconds between two questions whether there is something to do again
 ALONE = 30.0  # seconds without any worker after which that is said
@@ -264,7 +260,7 @@ class _Job:
 
     def _uninterrupted(self) -> AbstractContextManager[None]:
         """Ctrl-C in the middle of an ask would leave plays that nobody knows; those of a service have leases."""
-        return self._interrupts.held() if isinstance(self._experiment, Experiment) else nullcontext()
+        return self._interrupts.held() if not self._experiment.remote else nullcontext()
 
     def _launch(self, play: SeededPlay) -> None:
         self._dues[play.id] = self._due()
@@ -459,8 +455,8 @@ class _Job:
         try:
             yield
         except BaseException:
-            with self._experiment.hurried(HASTE) if hasattr(self._experiment, "hurried") else nullcontext():
-                self._give_up()
+            self._experiment = self._experiment.with_patience(HASTE)
+            self._give_up()
             raise
         finally:
             self._crew.close()

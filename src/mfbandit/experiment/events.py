@@ -121,6 +121,13 @@ class BiasesSet:
     biases: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class FidelitiesSet:
+    """Other costs, biases and noise of the fidelities are known from now on; what was paid stays paid."""
+
+    fidelities: dict[str, Any]
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -138,6 +145,7 @@ Event: TypeAlias = (
     | Noted
     | BiasRefuted
     | BiasesSet
+    | FidelitiesSet
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -158,6 +166,7 @@ KINDS: tuple[type[Event], ...] = (
     Noted,
     BiasRefuted,
     BiasesSet,
+    FidelitiesSet,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -1,5 +1,7 @@
-"""Policies and fidelities as dictionaries for JSON, and back."""
+"""Policies, fidelities and experiments as JSON, and back."""
 
+import json
+from collections.abc import Sequence
 from dataclasses import MISSING, asdict, is_dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, TypeVar
@@ -9,6 +11,7 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.policies import POLICIES, Policy
 
 Thing = TypeVar("Thing")
+FORMAT = 1  # of an experiment's JSON
 CONCENTRATIONS: tuple[type[Concentration], ...] = (SubGaussian, Bounded)
 
 
@@ -47,8 +50,12 @@ def fidelities_record(fidelities: Fidelities) -> dict[str, Any]:
     }
 
 
-def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
+def fidelities_from_record(record: dict[str, Any], known: Sequence[Concentration] = ()) -> Fidelities:
     """The fidelities that :func:`fidelities_record` described.
+
+    Args:
+        record: the dictionary.
+        known: concentrations of your own, which a record can name but not bring back.
 
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.5))
     >>> fidelities_from_record(fidelities_record(fid)) == fid
@@ -60,17 +67,47 @@ def fidelities_from_record(record: dict[str, Any]) -> Fidelities:
     return Fidelities(
         record["costs"],
         record.get("biases"),
-        _concentration(tails),
+        _concentration(tails, known),
         record.get("names"),
     )
 
 
-def _concentration(record: Any) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each
+def experiment_record(text: str) -> dict[str, Any]:
+    """The JSON of an experiment as a dictionary with all its parts.
+
+    >>> experiment_record("{}")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: an experiment's JSON must have
+    ['arms', 'capital', 'fidelities', 'format', 'id', 'log', 'policy']
+    """
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(f"an experiment's JSON cannot be read: {error}") from None
+    needed = {"format", "id", "policy", "fidelities", "arms", "capital", "log"}
+    if not isinstance(record, dict) or not needed <= record.keys():
+        raise InvalidArgument(f"an experiment's JSON must have {sorted(needed)}")
+    if record["format"] != FORMAT:
+        raise InvalidArgument(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
+    for name, kind in (("id", str), ("policy", dict), ("fidelities", dict), ("arms", list), ("log", list)):
+        if not isinstance(record[name], kind):
+            raise InvalidArgument(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
+    return record
+
+
+def _concentration(record: Any, known: Sequence[Concentration]) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each
     if record is None:
         return None
     if isinstance(record, dict):
-        return _revive("concentration", CONCENTRATIONS, record)
-    return [_revive("concentration", CONCENTRATIONS, tail) for tail in record]
+        return _tail(record, known)
+    return [_tail(tail, known) for tail in record]
+
+
+def _tail(record: dict[str, Any], known: Sequence[Concentration]) -> Concentration:
+    for tail in known:
+        if _record(tail, CONCENTRATIONS) == record:
+            return tail
+    return _revive("concentration", CONCENTRATIONS, record)
 
 
 def _record(thing: object, known: tuple[type, ...]) -> dict[str, Any]:

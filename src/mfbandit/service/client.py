@@ -4,19 +4,21 @@ Requests that were not answered are sent again with the same request key, so tha
 play, result or arm.
 """
 
+import copy
 import json
 import os
 import random
 import time
 import uuid
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import suppress
 from types import TracebackType
-from typing import TYPE_CHECKING, Any, Self, overload
+from typing import TYPE_CHECKING, Any, Self, cast, overload
 from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
@@ -28,18 +30,19 @@ from mfbandit.experiment import (
     Experiment,
     History,
     Record,
+    Status,
     Told,
-    asked_until_exhausted,
     fidelities_from_record,
     fidelities_record,
     from_record,
+    plays_until_exhausted,
     policy_from_record,
     policy_record,
     to_record,
 )
 from mfbandit.policies import Policy
 from mfbandit.service.problem_details import MARK, error_of
-from mfbandit.store import LEASE, check_name
+from mfbandit.store import check_name
 
 if TYPE_CHECKING:
     import httpx
@@ -95,14 +98,11 @@ class Line:
             if not getattr(error, "tried_before", False):
                 raise
 
-    @contextmanager
-    def hurried(self, patience: float) -> Iterator[None]:
-        """Inside, requests that are not answered are given up after so many seconds."""
-        before, self._patience = self._patience, min(patience, self._patience)
-        try:
-            yield
-        finally:
-            self._patience = before
+    def with_patience(self, seconds: float) -> "Line":
+        """The same line, with the same connections, on which requests are given up after so many seconds."""
+        other = copy.copy(self)
+        other._patience = min(positive("seconds", seconds), self._patience)
+        return other
 
     def close(self) -> None:
         """Let go of the connections."""
@@ -205,7 +205,7 @@ class RemoteStore:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
-        lease: float | None = LEASE,
+        lease: float | None = DEFAULT_LEASE_SECONDS,
     ) -> "RemoteExperiment":
         """A new experiment, as :meth:`mfbandit.Store.create` makes one."""
         # Made here first, so that what is wrong is told in the same words and nothing is sent.
@@ -269,9 +269,9 @@ class RemoteExperiment:
         """Its name in the store."""
         return self._name
 
-    def status(self) -> dict[str, Any]:
+    def status(self) -> Status:
         """Everything at a glance, as the service tells it."""
-        return dict(self._get(""))
+        return cast("Status", self._get(""))
 
     @property
     def definition(self) -> dict[str, Any]:
@@ -319,6 +319,16 @@ class RemoteExperiment:
         """How long, in seconds, a play may take if ``ask`` says nothing else."""
         lease = self.status()["lease"]
         return None if lease is None else float(lease)
+
+    @property
+    def remote(self) -> bool:
+        """True: verbs wait for the service."""
+        return True
+
+    @property
+    def shared(self) -> bool:
+        """True: others can use it at the same time."""
+        return True
 
     @property
     def results_at(self) -> list[int]:
@@ -443,7 +453,7 @@ class RemoteExperiment:
 
     def plays(self) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital."""
-        return asked_until_exhausted(self.ask)
+        return plays_until_exhausted(self.ask)
 
     def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
         """Take in the result of a play, in any order."""
@@ -528,9 +538,9 @@ class RemoteExperiment:
         """Write something into the log, for people."""
         self._post("/notes", {"text": text, "request_key": request_key or _key()})
 
-    def hurried(self, patience: float) -> AbstractContextManager[None]:
-        """Inside, requests that are not answered are given up after so many seconds."""
-        return self._line.hurried(patience)
+    def with_patience(self, seconds: float) -> Self:
+        """The same experiment for a caller in a hurry: requests are given up after so many seconds."""
+        return type(self)(self._line.with_patience(seconds), self._name)
 
     def _get(self, path: str, **query: int) -> Any:  # noqa: ANN401 - anything JSON can say
         return self._line.get(self._path + path, **query)

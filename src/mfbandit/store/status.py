@@ -1,44 +1,10 @@
 """An experiment at a glance, as a dictionary for JSON: for the command line and the service."""
 
-from typing import Any
-
 from mfbandit.core import Bounds
-from mfbandit.errors import NoResults
-from mfbandit.experiment import fidelities_record, policy_record
-from mfbandit.store.durable_experiment import DurableExperiment
+from mfbandit.experiment import Status
 
 
-def status(experiment: DurableExperiment) -> dict[str, Any]:
-    """What one wants to know first: state, capital, results at each fidelity, plays under way, the best arm so far."""
-    try:
-        best: int | None = experiment.best()
-    except NoResults:
-        best = None
-    labels = experiment.arms
-    return {
-        "name": experiment.name,
-        "id": experiment.id,
-        "state": experiment.state,
-        "created": experiment.created,
-        "policy": policy_record(experiment.policy),
-        "arms": len(labels),
-        "fidelities": fidelities_record(experiment.fidelities),
-        "capital": experiment.capital,
-        "spent": experiment.spent,
-        "reserved": experiment.reserved,
-        "lease": experiment.lease,
-        "events": experiment.events,
-        "results": experiment.results_at,
-        "pending": experiment.pending_count,
-        "retired": list(experiment.retired),
-        "set_aside": list(experiment.set_aside),
-        "best": best,
-        "best_label": None if best is None else labels[best],
-        "warnings": list(experiment.audit().warnings) if experiment.refuted else [],
-    }
-
-
-def readable_status(record: dict[str, Any]) -> str:
+def readable_status(record: Status) -> str:
     """The same in lines for people."""
     costs = record["fidelities"]["costs"]
     results = ", ".join(f"{n:,} at cost {cost:g}" for n, cost in zip(record["results"], costs, strict=True))
@@ -62,7 +28,7 @@ def readable_status(record: dict[str, Any]) -> str:
     return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines)])
 
 
-def _arms(record: dict[str, Any]) -> str:
+def _arms(record: Status) -> str:
     parts = [f"{record['arms']:,}"]
     parts += [f"{len(record['retired']):,} retired"] if record["retired"] else []
     parts += [f"{len(record['set_aside']):,} set aside after failures"] if record["set_aside"] else []

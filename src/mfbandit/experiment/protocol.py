@@ -1,0 +1,270 @@
+"""What an experiment is, said once: in memory, in a store and at a service are three kinds of it.
+
+:func:`~mfbandit.check_experiment` checks a kind of your own. ``run``, the search and the command line take any.
+"""
+
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
+
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
+from mfbandit.errors import CapitalExhausted
+from mfbandit.experiment.events import Event
+from mfbandit.experiment.history import History
+from mfbandit.policies import Policy
+
+Result: TypeAlias = tuple[Play | str, float, float | None]
+"""A play or its id, its reward, and what it really cost (None: what its fidelity costs)."""
+
+PastResult: TypeAlias = tuple[int | str, int, float, float | None]
+"""An arm or its name, a fidelity, a reward, and what it cost (None: what its fidelity costs)."""
+
+
+class Status(TypedDict):
+    """An experiment at a glance, ready for JSON; ``name`` and ``created`` where it is in a store."""
+
+    name: NotRequired[str]
+    id: str
+    state: str
+    created: NotRequired[float]
+    policy: dict[str, Any]
+    arms: int
+    fidelities: dict[str, Any]
+    capital: float | None
+    spent: float
+    reserved: float
+    lease: float | None
+    events: int
+    results: list[int]
+    pending: int
+    retired: list[int]
+    set_aside: list[int]
+    best: int | None
+    best_label: str | None
+    warnings: list[str]
+
+
+class AnyExperiment(Protocol):
+    """Ask which play to make, tell what came of it. Every kind of experiment offers all of this.
+
+    In memory plays have no leases and requests no keys: there ``lease`` is None, ``renew`` has nothing to do, and
+    ``ask`` refuses a lease or a key.
+    """
+
+    # What it is made of
+
+    @property
+    def id(self) -> str:
+        """What the ids of its plays begin with; no other experiment has it."""
+        ...
+
+    @property
+    def policy(self) -> Policy:
+        """The rule that picks plays."""
+        ...
+
+    @property
+    def fidelities(self) -> Fidelities:
+        """Costs, biases and noise of each fidelity."""
+        ...
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of all arms, retired ones included; an arm's index is its place here."""
+        ...
+
+    @property
+    def capital(self) -> float | None:
+        """Λ, what all plays together may cost; None is unlimited."""
+        ...
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds within which a play is told, failed or renewed if ``ask`` says nothing else; None is for ever."""
+        ...
+
+    @property
+    def remote(self) -> bool:
+        """Whether verbs wait for a service, which may be out of reach."""
+        ...
+
+    @property
+    def shared(self) -> bool:
+        """Whether others can use it at the same time: True in a store and at a service."""
+        ...
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the experiment began with, ready for JSON; whatever changed later is in the log."""
+        ...
+
+    @property
+    def log(self) -> tuple[Event, ...]:
+        """Everything that happened, in order."""
+        ...
+
+    # What is known now
+
+    @property
+    def stats(self) -> Stats:
+        """What was learned so far: a copy that later results do not change."""
+        ...
+
+    @property
+    def spent(self) -> float:
+        """The cost of all told plays, and of failed ones that cost something."""
+        ...
+
+    @property
+    def reserved(self) -> float:
+        """The cost of the pending plays."""
+        ...
+
+    @property
+    def pending(self) -> tuple[Play, ...]:
+        """The plays asked for and neither told nor failed, in the order of asking."""
+        ...
+
+    @property
+    def retired(self) -> tuple[int, ...]:
+        """The arms that were retired."""
+        ...
+
+    @property
+    def set_aside(self) -> tuple[int, ...]:
+        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        ...
+
+    @property
+    def paused(self) -> bool:
+        """Whether plays are not handed out for now."""
+        ...
+
+    @property
+    def state(self) -> str:
+        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms"."""
+        ...
+
+    @property
+    def history(self) -> History:
+        """The results told so far, in the order of telling."""
+        ...
+
+    def status(self) -> Status:
+        """State, capital, results, pending plays and the best arm so far, all of one moment."""
+        ...
+
+    def best(self) -> int:
+        """The arm that the policy would recommend now."""
+        ...
+
+    def bounds(self, rho: float | None = None) -> Bounds:
+        """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
+        ...
+
+    def audit(self) -> Audit:
+        """Whether the assumed biases hold, by all results so far."""
+        ...
+
+    def to_json(self) -> str:
+        """The whole experiment with its log, for :meth:`mfbandit.Experiment.from_json`."""
+        ...
+
+    # The verbs
+
+    @overload
+    def ask(self, *, request_key: str | None = None, lease: float | None = None) -> Play: ...
+    @overload
+    def ask(self, n: int, *, request_key: str | None = None, lease: float | None = None) -> list[Play]: ...
+    def ask(
+        self, n: int | None = None, *, request_key: str | None = None, lease: float | None = None
+    ) -> Play | list[Play]:
+        """The next play to make, or the next ``n``."""
+        ...
+
+    def plays(self) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital."""
+        ...
+
+    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+        """Take in the result of a play, in any order."""
+        ...
+
+    def tell_many(self, results: Iterable[Result]) -> None:
+        """Take in many results: all of them, or none if one is refused."""
+        ...
+
+    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+        """Give a play up: its capital is released, and it leaves no trace in the statistics."""
+        ...
+
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+        """Give many plays up: all of them, or none if one is refused."""
+        ...
+
+    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+        """Make the lease of a pending play longer, counted from now; returns when it ends, None for never."""
+        ...
+
+    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+        """Make the leases of many pending plays longer: all of them, or none; when they end, by their ids."""
+        ...
+
+    def add_results(self, results: Iterable[PastResult]) -> list[Play]:
+        """Take in results from elsewhere, as plays already made: a warm start."""
+        ...
+
+    def add_arm(self, label: str) -> int:
+        """Add an arm, which will be tried before any other; returns its index."""
+        ...
+
+    def retire_arm(self, arm: int | str) -> None:
+        """Stop asking for an arm, by its index or name."""
+        ...
+
+    def restore_arm(self, arm: int | str) -> None:
+        """Let an arm that was set aside after failures take part again."""
+        ...
+
+    def pause(self) -> None:
+        """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
+        ...
+
+    def resume(self) -> None:
+        """Hand out plays again."""
+        ...
+
+    def set_capital(self, capital: float | None) -> None:
+        """Change Λ, what all plays together may cost; None is unlimited."""
+        ...
+
+    def set_policy(self, policy: Policy) -> None:
+        """Let another policy pick plays from now on, with all that was learned."""
+        ...
+
+    def set_biases(self, biases: Sequence[float]) -> None:
+        """Assume other biases ζ_1 > … > ζ_M = 0 from now on."""
+        ...
+
+    def note(self, text: str) -> None:
+        """Write something into the log, for people."""
+        ...
+
+    def with_patience(self, seconds: float) -> Self:
+        """The same experiment for a caller in a hurry: requests to a service are given up after so many seconds."""
+        ...
+
+
+def plays_until_exhausted(ask: Callable[[], Play]) -> Iterator[Play]:
+    """What ``ask`` gives, again and again until the capital is exhausted.
+
+    >>> from mfbandit import UCB, Bounded, Experiment
+    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+    >>> len(list(plays_until_exhausted(exp.ask)))
+    5
+    """
+    while True:
+        try:
+            play = ask()
+        except CapitalExhausted:
+            return
+        yield play

@@ -1,0 +1,51 @@
+"""An experiment at a glance, as a dictionary for JSON."""
+
+from typing import TYPE_CHECKING
+
+from mfbandit.errors import NoResults
+from mfbandit.experiment.protocol import Status
+from mfbandit.experiment.serialization import fidelities_record, policy_record
+
+if TYPE_CHECKING:
+    from mfbandit.experiment.experiment import Experiment
+
+
+def status_of(experiment: "Experiment", *, events: int, lease: float | None = None) -> Status:
+    """What one wants to know first: state, capital, results at each fidelity, pending plays, the best arm so far.
+
+    Args:
+        experiment: in memory.
+        events: how many its log has.
+        lease: seconds that a play may take.
+
+    >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
+    >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+    >>> exp.tell(exp.ask(), 0.5)
+    >>> found = status_of(exp, events=2)
+    >>> found["state"], found["spent"], found["results"], found["best_label"]
+    ('running', 1.0, [1], 'a')
+    """
+    try:
+        best: int | None = experiment.best()
+    except NoResults:
+        best = None
+    labels = experiment.arms
+    return {
+        "id": experiment.id,
+        "state": experiment.state,
+        "policy": policy_record(experiment.policy),
+        "arms": len(labels),
+        "fidelities": fidelities_record(experiment.fidelities),
+        "capital": experiment.capital,
+        "spent": experiment.spent,
+        "reserved": experiment.reserved,
+        "lease": lease,
+        "events": events,
+        "results": experiment.results_at,
+        "pending": experiment.pending_count,
+        "retired": list(experiment.retired),
+        "set_aside": list(experiment.set_aside),
+        "best": best,
+        "best_label": None if best is None else labels[best],
+        "warnings": list(experiment.audit().warnings) if experiment.refuted else [],
+    }
