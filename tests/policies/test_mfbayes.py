@@ -34,9 +34,8 @@ from mfbandit import (
 )
 from mfbandit.policies.gaussian_chain import Posterior
 from mfbandit.policies.mfbayes import Chain, quantile
-from mfbandit.simulation.engines import mfbayes as bayes
-from mfbandit.simulation.simulator import plain_run
-from tests.policies.test_mfada import small
+from mfbandit.simulation import plain_run
+from tests.policies.test_mfada import engine_plays, small
 from tests.support.oracle_policies import Bayes, policy_plays
 from tests.support.strategies import problems
 
@@ -61,16 +60,6 @@ def naive_plays(problem, n, seed):
         rule.tell(arm, m, problem.draw(arm, m, rng, earlier=int(counts[m, arm])))
         counts[m, arm] += 1
     return plays
-
-
-def engine_plays(problem, policy, n, seed, stretch=10**9):
-    truth, rule = bayes.prepare(problem, policy, "paper")
-    state = bayes.begin(truth, np.array([1e300]), problem.best_mean)
-    trace, rng = np.zeros((n, 2), dtype=np.int64), np.random.default_rng(seed)
-    for start in range(0, n, min(stretch, n)):
-        bayes.run_on(truth, rule, state, rng, min(stretch, n - start), trace)
-    rows = policy.used(problem.fidelities)
-    return [(arm, rows[r]) for arm, r in trace.tolist()]
 
 
 class TestPlays:

@@ -18,6 +18,23 @@ SHOWN = 10  # lines in a printed summary
 
 
 @dataclass(frozen=True, eq=False)
+class Run:
+    """What came out of one run.
+
+    Args:
+        regret: R(Λ) at each capital of the grid; shape (G,).
+        plays: final plays of each arm at each fidelity; shape (M, K).
+        steps: number of plays.
+        spent: what they cost.
+    """
+
+    regret: FloatArray
+    plays: IntArray
+    steps: int
+    spent: float
+
+
+@dataclass(frozen=True, eq=False)
 class Simulation:
     """The runs of one policy on one problem; made by :func:`~mfbandit.simulate`.
 
