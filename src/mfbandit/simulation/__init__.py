@@ -1,7 +1,7 @@
 """Run policies on problems many times, compiled where that is possible."""
 
+from mfbandit.simulation.backends import backend
 from mfbandit.simulation.engines import one_run
-from mfbandit.simulation.named_backends import engine
 from mfbandit.simulation.plain import plain_run
 from mfbandit.simulation.results import Comparison, Simulation, Summary, compare, ratio_interval
 from mfbandit.simulation.simulator import simulate
@@ -12,8 +12,8 @@ __all__ = [
     "Simulation",
     "Study",
     "Summary",
+    "backend",
     "compare",
-    "engine",
     "one_run",
     "plain_run",
     "ratio_interval",
