@@ -46,7 +46,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
     [{paper = 1}, {paper = 3, seed = 2}, {learning_curve = "cmc"}], or [problem] if it is left out.
     """
     from mfbandit.cli.config import Config
-    from mfbandit.simulation import engine as running_on
+    from mfbandit.simulation import backend as running_on
 
     _at_least_one("--workers", workers)
     _at_least_one("--runs", runs)
