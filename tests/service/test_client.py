@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mfbandit
-import mfbandit.service.client
+import mfbandit.service.transport
 from mfbandit import (
     MFUCB,
     Bounded,
@@ -235,7 +235,7 @@ class TestServicesThatGoAway:
                 self.wfile.write(body)
 
         with listening(Stranger) as server, connect(f"http://127.0.0.1:{server.server_address[1]}") as store:
-            refused = pytest.raises(StoreError, match="must be a mfbandit service")
+            refused = pytest.raises(StoreError, match="is not an mfbandit service")
             with refused:
                 store.list()
 
@@ -422,8 +422,8 @@ class TestSharing:
             made.append(real(*given))
             return made[-1]
 
-        real = mfbandit.service.client._new_client
-        monkeypatch.setattr(mfbandit.client, "_new_client", slow)
+        real = mfbandit.service.transport._new_client
+        monkeypatch.setattr(mfbandit.service.transport, "_new_client", slow)
         with connect(service.url) as store, ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _: store.list(), range(4)))
             assert [client.is_closed for client in made].count(False) == 1

@@ -27,7 +27,7 @@ from mfbandit.core.stats import Play
 from mfbandit.experiment.codec import Record as Entry
 from mfbandit.experiment.events import ArmRestored, ArmSetAside, Asked, Event, Expired, Failed, Renewed, Told
 from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
-from mfbandit.service.client import RemoteExperiment
+from mfbandit.service import RemoteExperiment
 from mfbandit.store.durable_experiment import DurableExperiment
 from tests.support.postgres import free_port
 
@@ -193,7 +193,7 @@ class Client(threading.Thread):
         """Work until it is told to stop."""
         try:
             with mfb.connect(self._url, patience=self._patience) as store:
-                experiment = RemoteExperiment(store._line, self.diary.experiment)
+                experiment = RemoteExperiment(store._transport, self.diary.experiment)
                 while not self._signs.stop.is_set():
                     self._turn(experiment)
         except Exception:

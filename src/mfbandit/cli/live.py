@@ -14,7 +14,7 @@ from mfbandit.cli.exit_codes import guarded
 from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from mfbandit.service.client import RemoteExperiment, RemoteStore
+    from mfbandit.service import RemoteExperiment, RemoteStore
     from mfbandit.store import DurableExperiment, Store
 
     AnyStore = Store | RemoteStore
@@ -59,7 +59,7 @@ def opened(
         new: whether the file may be made.
         patience: seconds to wait for a service that does not answer.
     """
-    from mfbandit.service.client import connect
+    from mfbandit.service import connect
     from mfbandit.store import Store
 
     if place.startswith(("http://", "https://")):
@@ -540,7 +540,7 @@ def serve(
     Until the first token is made (`mfbandit token create`), whoever is on this machine may use it. Ctrl-C or SIGTERM
     ends it once the requests under way are answered.
     """
-    from mfbandit.service.serve import serve as job
+    from mfbandit.service import serve as job
     from mfbandit.store import Store
 
     with Store(store, purpose=f"mfbandit serve at http://{host}:{port}") as place:
@@ -561,7 +561,7 @@ def demo(
     import tempfile
 
     from mfbandit.cli.demo import Crowd, create
-    from mfbandit.service.serve import serve as job
+    from mfbandit.service import serve as job
     from mfbandit.store import Store
 
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "demo.db") as place:

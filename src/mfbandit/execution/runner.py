@@ -31,7 +31,7 @@ from mfbandit.execution.worker_pool import Crew, crew
 from mfbandit.experiment import Experiment
 
 if TYPE_CHECKING:
-    from mfbandit.service.client import RemoteExperiment
+    from mfbandit.service import RemoteExperiment
 
 AnyExperiment: TypeAlias = "Experiment | RemoteExperiment"
 SLACK = 10.0  # seconds that a worker may need to begin, or to interrupt a play that takes too long; then it is dropped
