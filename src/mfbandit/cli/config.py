@@ -36,13 +36,16 @@ Every error names the file, the table, the key and the rule.
 import dataclasses
 import difflib
 import tomllib
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, TypeAlias
 
-from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit._internal.limits import MAX_VALUE_SHOWN
+from mfbandit._internal.validation import HUGE
+from mfbandit.cli.files import os_error_text
+from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
 from mfbandit.problems import (
@@ -57,10 +60,12 @@ from mfbandit.problems import (
     paper_problem,
 )
 
-LARGEST = 1e150  # numbers beyond could not be squared
-MOST_ARMS = 10_000_000
+TOML: TypeAlias = Any
+"""A value that TOML can hold."""
+
+MAX_PROBLEM_ARMS = 10_000_000
+FULL_LOOKS = 40  # at every arm: the capital of problems that are printed
 QUOTES = "'\""
-SHOWN = 80  # characters of a wrong value
 TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment")
 
 
@@ -73,7 +78,7 @@ class Kind:
 
 
 def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
+    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= HUGE
 
 
 def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
@@ -103,16 +108,16 @@ class Table:
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
-    def need(self, key: str, kind: Kind) -> Any:  # noqa: ANN401 - what a kind allows
-        """A value that must be there."""
+    def need(self, key: str, kind: Kind) -> TOML:
+        """Return a value that must be there."""
         if key not in self._values:
             near = difflib.get_close_matches(key, self._values, n=1)
             hint = f"; it has {near[0]}, did you mean {key}?" if near else ""
             raise InvalidArgument(f"{self.where} needs the key {key}, {kind.words}{hint}")
         return self.get(key, kind)
 
-    def get(self, key: str, kind: Kind, default: Any = None) -> Any:  # noqa: ANN401
-        """A value that may be there."""
+    def get(self, key: str, kind: Kind, default: TOML = None) -> TOML:
+        """Return a value that may be there."""
         self._known.append(key)
         value = self._values.get(key, default)
         if key in self._values and not kind.fits(value):
@@ -120,12 +125,12 @@ class Table:
         return value
 
     def chosen(self, keys: dict[str, Kind]) -> dict[str, Any]:
-        """Those of these keys that are there."""
+        """Return those of these keys that are there, with their values."""
         values = {key: self.get(key, kind) for key, kind in keys.items()}
         return {key: value for key, value in values.items() if key in self}
 
     def close(self) -> None:
-        """Refuse keys that nobody asked for."""
+        """Refuse keys that were not read."""
         for key in self._values:
             if key not in self._known:
                 near = difflib.get_close_matches(key, self._known, n=1)
@@ -153,14 +158,14 @@ class Config:
         unknown.close()
 
     def table(self, name: str) -> Table:
-        """A table of the file, empty if it is not there."""
+        """Return a table of the file, empty if it is not there."""
         values = self._tables.get(name, {})
         if not isinstance(values, dict):
             raise InvalidArgument(f"{self._path}: {name} must be a table, [{name}], got {_shown(values)}")
         return Table(f"{self._path}: [{name}]", values)
 
     def has(self, name: str) -> bool:
-        """Whether the file has this table."""
+        """Tell whether the file has this table."""
         return name in self._tables
 
     def fidelities(self) -> Fidelities:
@@ -284,25 +289,33 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InvalidArgument(f"{path} must be a file that can be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(os_error_text(error)) from None
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, numbers of thousands of digits, deep nesting
         raise InvalidArgument(f"{path} must be TOML: {error}") from None
 
 
 @contextmanager
 def at(where: str) -> Iterator[None]:
-    """Say where in the file a value was that made no sense."""
+    """Say where in the file a refused value is.
+
+    >>> with at("ads.toml: [fidelities]"):
+    ...     SubGaussian(-1)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: ads.toml: [fidelities] scale must be positive and finite, got -1
+    """
     try:
         yield
-    except ValueError as error:
+    except InvalidArgument as error:
         text = str(error)
         raise InvalidArgument(text if text.startswith(where) else f"{where} {text}") from None
+    except ArithmeticError as error:
+        raise InvalidArgument(f"{where} numbers of such sizes do not go together ({error})") from None
 
 
 def _shown(value: object) -> str:
-    """The value as one would write it, control characters escaped, and cut off where it is long."""
+    """Return a value as one would write it, control characters escaped, cut off where it is long."""
     text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
+    return text if len(text) <= MAX_VALUE_SHOWN else f"{text[:MAX_VALUE_SHOWN]}..."
 
 
 def _paper(table: Table) -> Problem:
@@ -314,8 +327,8 @@ def _paper(table: Table) -> Problem:
 
 def _misleading(table: Table) -> Problem:
     arms = table.need("misleading", WHOLE)
-    if not 2 <= arms <= MOST_ARMS:  # noqa: PLR2004 - one arm cannot be ranked wrongly
-        raise InvalidArgument(f"misleading must be a number of arms from 2 to {MOST_ARMS:,}, got {_shown(arms)}")
+    if not 1 < arms <= MAX_PROBLEM_ARMS:  # one arm cannot be ranked wrongly
+        raise InvalidArgument(f"misleading must be a number of arms from 2 to {MAX_PROBLEM_ARMS:,}, got {_shown(arms)}")
     return misleading_problem(arms)
 
 
@@ -343,20 +356,25 @@ def _rewards(table: Table) -> Rewards:
     raise InvalidArgument(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {_shown(name)}")
 
 
-def _noise(scale: float | list[float] | None, span: list[float] | None) -> Any:  # noqa: ANN401 - what Fidelities takes
+def _noise(
+    scale: float | list[float] | None, span: list[float] | None
+) -> Concentration | Sequence[Concentration] | None:
     if scale is not None and span is not None:
         raise InvalidArgument("scale and range must not both be given: noise is either sub-Gaussian or bounded")
     if span is not None:
-        if len(span) != 2:  # noqa: PLR2004 - low and high
-            raise InvalidArgument(f"range must be two numbers, the lowest and highest reward, got {span}")
-        return Bounded(*span)
+        try:
+            low, high = span
+        except ValueError:
+            message = f"range must be two numbers, the lowest and highest reward, got {span}"
+            raise InvalidArgument(message) from None
+        return Bounded(low, high)
     if isinstance(scale, list):
         return [SubGaussian(each) for each in scale]
     return None if scale is None else SubGaussian(scale)
 
 
 def described(name: str, seed: int = 0) -> str:
-    """A ready problem as a file that every command reads.
+    """Describe a ready problem as a file that every command reads.
 
     Args:
         name: 1 to 4, misleading, or a data set of learning curves.
@@ -376,14 +394,14 @@ def described(name: str, seed: int = 0) -> str:
             f"name must be 1, 2, 3, 4, misleading or one of {', '.join(learning_curve_names())}, got {name!r}"
         )
     table = f'[problem]\nlearning_curve = "{name}"' if isinstance(problem.rewards, Replay) else as_toml(problem)
-    capital = f"capital = {40 * problem.arms * problem.fidelities.costs[-1]!r}  # forty full looks at every arm"
+    capital = f"capital = {FULL_LOOKS * problem.arms * problem.fidelities.costs[-1]!r}  # forty full looks at every arm"
     policies = [f'\n[[policies]]\nname = "{policy}"\nrho = 2' for policy in ("MFUCB", "UCB")]
     jobs = [f"\n[simulate]\n{capital}\nruns = 20\nseed = 1", f"\n[theory]\n{capital}\nrho = 5", f"\n[plan]\n{capital}"]
     return "\n".join([f"# {title}", table, *policies, *jobs])
 
 
 def as_toml(problem: Problem) -> str:
-    """A problem with Gaussian or Bernoulli rewards as a file that :class:`Config` reads back to the last digit.
+    """Write a problem with Gaussian or Bernoulli rewards as a file that :class:`Config` reads back to the last digit.
 
     >>> from mfbandit.problems.builtin import misleading_problem
     >>> print(as_toml(misleading_problem(arms=2)).splitlines()[1])
@@ -419,7 +437,7 @@ def _toml_noise(fidelities: Fidelities) -> str:
     raise InvalidArgument(f"noise must be sub-Gaussian or one range to be written out, got {tails}")
 
 
-def _toml(value: Any) -> str:  # noqa: ANN401 - a number or a list of them
-    if isinstance(value, list | tuple):
+def _toml(value: "float | Sequence[float]") -> str:
+    if isinstance(value, Sequence):
         return f"[{', '.join(_toml(item) for item in value)}]"
     return repr(float(value))
