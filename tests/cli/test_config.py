@@ -4,7 +4,9 @@ import numpy as np
 import pytest
 
 from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, MFAda, MFBayes, MFTopTwo, SubGaussian, paper_problem
-from mfbandit.cli.config import NUMBER, Config, as_toml, described
+from mfbandit.cli.config import Config
+from mfbandit.cli.problem_files import as_toml, described
+from mfbandit.cli.toml_table import NUMBER
 from mfbandit.problems.builtin import misleading_problem
 from mfbandit.problems.learning_curves import learning_curve_problem
 

@@ -28,7 +28,8 @@ def create(
     and [[policies]] are as for simulate; the first policy is used, MFUCB by default. A file for simulate will do, too:
     its [problem] says how many arms there are, and what is known of the fidelities.
     """
-    from mfbandit.cli.config import Config, at
+    from mfbandit.cli.config import Config
+    from mfbandit.cli.toml_table import at
     from mfbandit.store import check_definition
 
     described = Config(file).experiment()

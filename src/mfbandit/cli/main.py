@@ -77,7 +77,8 @@ def theory(file: ProblemFile, as_json: Json = False) -> None:
     The table [theory] has capital, and rho (5 by default; the regret bound needs more than 4).
     """
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import NUMBER, Config, at
+    from mfbandit.cli.config import Config
+    from mfbandit.cli.toml_table import NUMBER, at
     from mfbandit.theory import proved
 
     config = Config(file)
@@ -100,7 +101,8 @@ def plan(file: ProblemFile, as_json: Json = False) -> None:
     The table [plan] has capital, and means or prior (past results) with arms; optionally rho, draws and seed.
     """
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import NUMBER, NUMBERS_OR_ROWS, WHOLE, Config, at
+    from mfbandit.cli.config import Config
+    from mfbandit.cli.toml_table import NUMBER, NUMBERS_OR_ROWS, WHOLE, at
     from mfbandit.theory import plan as job
 
     config = Config(file)
@@ -152,7 +154,7 @@ def problem(
 
     With all its means, and tables for simulate, theory and plan: a file to start from.
     """
-    from mfbandit.cli.config import described
+    from mfbandit.cli.problem_files import described
 
     text = described(name, seed)
     if as_json:

@@ -23,5 +23,5 @@ ProblemFile = Annotated[
     Path, typer.Argument(metavar="FILE", help="A TOML file; `mfbandit problem 1` prints one to start from.")
 ]
 Workers = Annotated[
-    Optional[int], typer.Option(help="How many processes; all cores by default. Results do not depend on it.")
+    Optional[int], typer.Option(help="How many workers; all cores by default. Results do not depend on it.")
 ]

@@ -40,8 +40,9 @@ def demo(
 ) -> None:
     """Watch an experiment on simulated ads in a browser.
 
-    Forty ads, shown by a service on this machine alone, with a store that is deleted at the end. One ad is clickbait: it does well when
-    shown for a minute and badly when shown for an hour, more so than the biases allow. The audit finds it.
+    Forty ads, shown by a service on this machine alone, with a store that is deleted at the end. One ad is clickbait:
+    it does well when shown for a minute and badly when shown for an hour, more so than the biases allow. The audit
+    finds it.
     """
     import tempfile
 

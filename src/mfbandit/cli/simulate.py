@@ -69,7 +69,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _options(config: "Config", runs: int | None, grid: bool) -> dict[str, Any]:
     """The table [simulate]; a grid has its own capitals."""
-    from mfbandit.cli.config import NUMBER, NUMBERS, TEXT, WHOLE, Kind
+    from mfbandit.cli.toml_table import NUMBER, NUMBERS, TEXT, WHOLE, Kind
 
     table = config.table("simulate")
     points = Kind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
@@ -85,7 +85,7 @@ def _options(config: "Config", runs: int | None, grid: bool) -> dict[str, Any]:
 
 def _compare(config: "Config", options: dict[str, Any], plot: Path | None, as_json: bool) -> str:
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import at
+    from mfbandit.cli.toml_table import at
     from mfbandit.simulation import simulate as job
 
     problem, policies = config.problem(), config.policies()
@@ -98,7 +98,7 @@ def _compare(config: "Config", options: dict[str, Any], plot: Path | None, as_js
 
 def _study(config: "Config", options: dict[str, Any], as_json: bool) -> str:
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import at
+    from mfbandit.cli.toml_table import at
     from mfbandit.simulation import study
 
     described = config.grid()

@@ -134,8 +134,8 @@ def _command(function: Command, first: dict[str, Any], last: dict[str, Any]) -> 
     _, *own = inspect.signature(function).parameters.values()
 
     @functools.wraps(function)
-    def run(**given: Any) -> None:  # noqa: ANN401 - whatever the command takes
-        shared = {name: given.pop(name) for name in (*first, *last)}
+    def run(**given: object) -> None:
+        shared: dict[str, Any] = {name: given.pop(name) for name in (*first, *last)}
         call = Call(shared["store"], shared.get("name", ""), shared["token"], shared.get("as_json", False))
         answer = function(call, **given)
         if answer is not None:
