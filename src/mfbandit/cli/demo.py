@@ -52,7 +52,13 @@ class Visitors:
 
 
 def create(store: Store) -> DurableExperiment:
-    """Create the experiment, with biases that hold for all ads but the clickbait."""
+    """Create the experiment, with biases that hold for all ads but the clickbait.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/demo.db") as store:
+    ...     create(store).arms[CLICKBAIT]
+    "ad 08, YOU WON'T BELIEVE THIS"
+    """
     noise = SubGaussian(0.5 / math.sqrt(VISITORS))  # of a mean of so many yes or no
     fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], noise, ["1 minute", "10 minutes", "1 hour"])
     labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]

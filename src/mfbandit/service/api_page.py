@@ -28,7 +28,7 @@ def api_page(document: dict[str, Any]) -> str:
         '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/style.css"></head><body><main>'
         f"<h1>{title}</h1><p>{escape(info.get('summary', ''))}</p>"
         "<p>Bodies are JSON. Where the store has tokens, send <code>Authorization: Bearer mfb_...</code>. Errors are "
-        "problem details (RFC 9457). For machines there is <a href='/openapi.json'>openapi.json</a>.</p>"
+        "problem details (RFC 9457). For programs there is <a href='/openapi.json'>openapi.json</a>.</p>"
         f"{''.join(parts)}</main></body></html>"
     )
 

@@ -177,7 +177,15 @@ class Pages:
 
 
 def add_pages(app: FastAPI, store: Store) -> None:
-    """Add the routes of the dashboard."""
+    """Add the routes of the dashboard.
+
+    >>> import tempfile
+    >>> app = FastAPI()
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     add_pages(app, store)
+    >>> "/sign-in" in {route.path for route in app.routes}
+    True
+    """
     pages = Pages(store)
     _add_static(app)
     _add_sign_in(app, store, pages)

@@ -1,7 +1,7 @@
 """An experiment of a service, over HTTP.
 
-Requests that were not answered are sent again with the same request key, so that a lost answer never makes a second
-play, result or arm.
+A request that was not answered is sent again with the same request key. So a lost answer never makes a second play,
+result or arm.
 """
 
 import json

@@ -33,6 +33,13 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
 
     Raises:
         NotAllowed: other machines could reach it, and no token would keep them out.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     serve(store, host="0.0.0.0")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mfbandit.errors.NotAllowed: host must be a loopback address while ... has no token, got '0.0.0.0': make one with
+        `mfbandit token create`
     """
     if not is_loopback(host) and not store.tokens():
         raise NotAllowed(
