@@ -1,6 +1,5 @@
 """The plays of a search: which candidate is fitted next, on which split, and what is known of all so far."""
 
-import json
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
@@ -10,8 +9,8 @@ import numpy as np
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Concentration, Fidelities, Play, Stats, SubGaussian, bounds_table
-from mfbandit.errors import CapitalExhausted, NoActiveArms
-from mfbandit.experiment import Experiment, check_is_policy, fidelities_record
+from mfbandit.errors import CapitalExhausted, InvalidArgument, NoActiveArms
+from mfbandit.experiment import Experiment, check_is_policy, checked_capital
 from mfbandit.policies import Policy, Remembers
 from mfbandit.policies.gaussian_chain import Model, Posterior
 from mfbandit.search.fit_and_score import Outcome
@@ -104,7 +103,7 @@ class Trials:
         # A rule with bounds of its own is given scores as they are.
         self._paired = Paired(policy) if biases is None and isinstance(policy, Remembers) else None
         self.experiment = Experiment(self._paired or policy, arms=list(labels), fidelities=known, capital=capital)
-        self._noise = noise
+        self._noise, self._capital = noise, capital
         self._floored = False
         self._twins: dict[int, int] = {}
         self._asked = np.zeros((len(costs), len(labels)), dtype=np.int64)
@@ -191,13 +190,13 @@ class Trials:
             self._start_again(better)
 
     def _start_again(self, better: Fidelities) -> None:
-        """The same plays and results in an experiment that knows better."""
-        record = json.loads(self.experiment.to_json())
-        record["fidelities"] = fidelities_record(better)
+        """Go on with better-known fidelities, unless the capital would not pay for a first play of a search."""
         try:
-            self.experiment = Experiment.from_json(json.dumps(record), policy=self.experiment.policy, fidelities=better)
-        except ValueError:  # the capital does not pay for a first play, as we know by now
+            checked_capital(self._capital, self.experiment.policy, better, Stats.empty(*self._asked.shape))
+        except InvalidArgument:
             self._over = True
+        else:
+            self.experiment.set_fidelities(better)
 
     def _costs(self) -> list[float]:
         learned = learned_costs(self.made, self._relative, len(self.experiment.arms)) if self.seconds else None
