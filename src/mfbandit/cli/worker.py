@@ -47,7 +47,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
     process dies, the play is asked for again when the lease ends. Ctrl-C or SIGTERM hands the play back at once.
     """
     from mfbandit.execution import (
-        Inline,
+        InlineExecutor,
         run,
     )
 
@@ -57,7 +57,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
             ran = run(
                 place.open(name),
                 function,
-                Inline(),
+                InlineExecutor(),
                 retries=retries,
                 timeout=timeout,
                 seed=seed,
