@@ -292,6 +292,16 @@ class TestMisbehaving:
         }
         assert exp.spent == 5
 
+    def test_rewards_outside_the_range_fail_at_a_service(self, tmp_path):
+        with served(tmp_path / "a.db") as service, connect(service.url) as there:
+            fidelities = Fidelities([1], concentration=Bounded())
+            exp = there.create("e", UCB(), arms=2, fidelities=fidelities, capital=5.0)
+            ran = run(exp, lambda play: 1.5 if play.arm else 0.5, InlineExecutor())
+            assert {failure.error for failure in ran.failures} == {
+                "reward must lie in 0 to 1, as the fidelities say, got 1.5"
+            }
+            assert exp.spent == 5
+
     def test_when_every_arm_fails_the_last_error_is_told(self):
         exp = experiment(2)
         with ThreadPoolExecutor(2) as pool, pytest.raises(NoActiveArms, match=r"2 set aside .* reward must be finite"):
