@@ -3,19 +3,29 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+QUICK := tests/core tests/policies tests/experiment tests/simulation/test_heap_ucb.py tests/test_testing.py \
+         tests/test_layers.py src/mfbandit/core src/mfbandit/policies src/mfbandit/experiment
 
-.PHONY: reproduce test check bench soak format figures clean
+.PHONY: reproduce test quick check dist bench soak format figures clean
 
 reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/report.html
 	$(VENV)/bin/mfbandit reproduce --out results
 
 test: $(READY)  ## all tests, doctests and the coverage gate
-	$(RUN) -m pytest -n auto --dist worksteal
+	$(RUN) -m pytest -n auto --dist worksteal --cov --cov-report=term-missing:skip-covered
+
+quick: $(READY)  ## what a change of a policy needs: no coverage, nothing slow
+	$(RUN) -m pytest -n auto --dist worksteal -m 'not slow' $(QUICK)
 
 check: $(READY)  ## style and types
 	$(VENV)/bin/ruff check .
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
+
+dist: $(READY)  ## wheel and source archive in dist/, each installed into an empty environment and tried
+	rm -rf dist
+	$(RUN) -m build --no-isolation --outdir dist
+	$(RUN) scripts/try_dist.py dist
 
 bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/ask_tell.py
@@ -42,7 +52,7 @@ figures: $(READY)  ## the pictures of README and docs
 	cp results/figure-2-regret-1.png docs/figures/regret-problem-1.png
 
 clean:  ## forget everything that was made
-	rm -rf $(VENV) .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage results
+	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage results
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

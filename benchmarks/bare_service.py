@@ -14,8 +14,8 @@ from pydantic import BaseModel
 from mfbandit.experiment.codec import Record
 from mfbandit.experiment.events import Told
 from mfbandit.service.serve import calm_collector
-from mfbandit.store.store import open_database
-from mfbandit.store.writer import Chain, Writer
+from mfbandit.store.database import database_at
+from mfbandit.store.writer import LogEnd, Writer
 
 
 class Result(BaseModel):
@@ -34,7 +34,7 @@ class Results(BaseModel):
 
 def bare(place: str) -> FastAPI:
     """One route that writes a row and answers once it is on disk."""
-    app, writer, chain = FastAPI(), Writer(open_database(place), "a benchmark"), Chain(1, 0, 0)
+    app, writer, chain = FastAPI(), Writer(database_at(place), "a benchmark"), LogEnd(1, 0, 0)
     numbers = itertools.count(1)
 
     @app.post("/api/experiments/{name}/tell")

@@ -24,7 +24,7 @@ from typing import Any, TypeAlias
 import numpy as np
 
 import mfbandit as mfb
-from mfbandit._internal.progress import Tick, bar, note
+from mfbandit._internal.progress import Tick, print_line, progress_bar
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.simulation.results import ratio_interval
 
@@ -187,7 +187,7 @@ def paired(case: Case, seed: int, tick: Tick) -> tuple[FloatArray, IntArray]:
 
 def measured(case: Case, runs: int) -> dict[str, Any]:
     """Regret with one worker and with many, in paired runs; ratios with intervals; asks of an arm again in all runs."""
-    with bar(case.name, total=runs * len(SETTINGS)) as tick:
+    with progress_bar(case.name, total=runs * len(SETTINGS)) as tick:
         outcomes = [paired(case, seed, tick) for seed in range(FIRST_SEED, FIRST_SEED + runs)]
     regret = np.array([regret for regret, _ in outcomes])  # (runs, settings, capitals)
     again = np.sum([again for _, again in outcomes], axis=0).tolist()
@@ -251,7 +251,7 @@ def main() -> int:
     for case in CASES:
         start = time.perf_counter()
         results[case.name] = measured(case, max(2, round(case.share * options.runs)))
-        note(f"{case.name}: {time.perf_counter() - start:.0f} s", on_terminal=False)
+        print_line(f"{case.name}: {time.perf_counter() - start:.0f} s", on_terminal=False)
     options.out.parent.mkdir(parents=True, exist_ok=True)
     options.out.write_text(json.dumps(results, indent=1))
     print("Regret over that of one worker at equal capital, paired runs, 95 % intervals.\n")
@@ -260,7 +260,7 @@ def main() -> int:
     print(", ".join(f"{name}: {count} times" for name, count in again_in_all(results).items()))
     wrong = verdicts(results)
     for line in wrong:
-        note(line)
+        print_line(line)
     return 1 if wrong else 0
 
 

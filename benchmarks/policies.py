@@ -1,9 +1,9 @@
-"""All policies on all problems, in paired runs; writes the tables of the docs.
+"""Compare all policies on all problems in paired runs; write the tables of docs/policies-measured.md.
 
-Each run of a paper problem has a fresh instance (seeds from 70,000 on); the learning curves are of the half of lcdb
-on which MFBayes's defaults were chosen. Ratios are of mean regrets with 95 %
-intervals over paired runs. On learning curves, regret is that of the plays: capital left over is not counted, since these
-capitals are whole numbers of plays for UCB alone; with it, medians are given beside. Takes four minutes on two cores.
+Each run on a paper problem has its own instance (seeds from 70,000 on). The learning curves are from the half of lcdb
+on which the defaults of MFBayes were chosen. Ratios are of mean regrets, with 95 % intervals over paired runs. On
+learning curves, regret is that of the plays, without capital that is left over: these capitals are whole numbers of
+plays for UCB alone. It takes four minutes on two cores.
 """
 
 import argparse
@@ -20,26 +20,16 @@ from typing import Any
 import numpy as np
 
 import mfbandit as mfb
-from mfbandit.reproduction.panels import median_interval
+from mfbandit.reproduction.panels import COMPARED_POLICIES, median_interval
 from mfbandit.simulation.results import ratio_interval
 
 FIRST_SEED = 70_000
-PAPER = {
-    "UCB, ρ = 2": mfb.UCB(2.0),
-    "MF-UCB, ρ = 2": mfb.MFUCB(2.0),
-    "MF-UCB, ρ = 1": mfb.MFUCB(1.0),
-    "MF-UCB, ρ = ½": mfb.MFUCB(0.5),
-    "MF-UCB, ρ = ¼": mfb.MFUCB(0.25),
-    "MFAda": mfb.MFAda(),
-    "MFBayes": mfb.MFBayes(),
-    "MFBayes, guarded": mfb.MFBayes(safeguard=0.05),
-}
 KL = {"UCB, ρ = 2, KL": mfb.UCB(2.0, kl=True), "MF-UCB, ρ = 2, KL": mfb.MFUCB(2.0, kl=True)}
 CURVES: dict[str, Any] = {
     "UCB, ρ = 1": mfb.UCB(1.0),
-    **{name: policy for name, policy in PAPER.items() if name != "UCB, ρ = 2"},
+    **{name: policy for name, policy in COMPARED_POLICIES.items() if name != "UCB, ρ = 2"},
 }
-# What must hold: upper ends of the intervals of MFAda over MF-UCB at 40 Kλ_M; medians of MFBayes over UCB on curves.
+# Limits: of the upper ends of MFAda's intervals at 40 Kλ_M, and of MFBayes's medians on learning curves.
 ADA_AT_MOST = {"1": 0.35, "2": 0.35, "3": 0.50, "4": 0.40}
 BAYES_AT_MOST = 0.6
 
@@ -47,7 +37,7 @@ BAYES_AT_MOST = 0.6
 def measured(
     make: Callable[[int], mfb.Problem], policies: dict[str, Any], looks: list[float], runs: int
 ) -> dict[str, Any]:
-    """Regret of each policy in each run at each capital, and ratios to MF-UCB at ρ = 2."""
+    """Compute the regret of each policy in each run at each capital, and ratios to MF-UCB at ρ = 2."""
 
     def one(policy: Any, run: int) -> np.ndarray:
         problem = make(run)
@@ -72,7 +62,7 @@ def measured(
 
 
 def on_curves(runs: int) -> dict[str, Any]:
-    """For each data set and capital, each policy's regret over UCB's, at ρ = 1; of the plays, and as in eq. 1."""
+    """Compute each policy's regret over that of UCB at ρ = 1, by data set and capital; of the plays, and as in eq. 1."""
 
     def one(name: str) -> dict[str, Any]:
         problem = mfb.learning_curve_problem(name)
@@ -104,7 +94,7 @@ def on_curves(runs: int) -> dict[str, Any]:
 
 
 def verdicts(results: dict[str, Any]) -> list[str]:
-    """What does not hold."""
+    """List the limits that are exceeded."""
     wrong = []
     for number, most in ADA_AT_MOST.items():
         high = results[f"problem {number}"]["ratio"]["MFAda"][-1][2]
@@ -113,16 +103,16 @@ def verdicts(results: dict[str, Any]) -> list[str]:
     for looks, row in results["learning curves"]["summary"].items():
         if row["MFBayes"]["median"] > BAYES_AT_MOST:
             wrong.append(
-                f"MFBayes on learning curves at {looks} looks: median {row['MFBayes']['median']:.3f} of UCB's regret"
+                f"MFBayes on learning curves at {looks} Kλ_M: median {row['MFBayes']['median']:.3f} of UCB's regret"
             )
     for looks, row in results["learning curves"]["summary"].items():
         rest = row["MFBayes"]["median_with_rest"]
-        print(f"MFBayes at {looks} looks with the capital left over counted: median {rest:.3f}", file=sys.stderr)
+        print(f"MFBayes at {looks} Kλ_M with the capital left over counted: median {rest:.3f}", file=sys.stderr)
     return wrong
 
 
 def markdown(results: dict[str, Any]) -> str:
-    """The tables of the docs."""
+    """Make the tables of the docs."""
     lines = [
         "# Policies, measured",
         "",
@@ -135,7 +125,7 @@ def markdown(results: dict[str, Any]) -> str:
         lines += [
             f"## {title[0].upper()}{title[1:]}",
             "",
-            f"Regret over that of MF-UCB at ρ = 2, {result['runs']} paired runs, 95 % intervals.",
+            f"Ratio of regret to that of MF-UCB at ρ = 2, {result['runs']} paired runs, 95 % intervals.",
             "",
         ]
         lines += [
@@ -152,8 +142,14 @@ def markdown(results: dict[str, Any]) -> str:
     lines += [
         "## Learning curves",
         "",
-        f"Regret of plays over that of UCB at ρ = 1 on {len(curves['data_sets'])} data sets, {curves['runs']} runs each: median over data sets with a "
-        "95 % interval, share of data sets on which it is below 1, and the worst. MF-UCB and MFAda are told an oracle's ζ and noise, UCB the noise, MFBayes neither. The data sets are from the half of lcdb on which MFBayes's defaults were chosen, so its figures here are not a test on unseen curves.",
+        f"Ratio of the regret of plays to that of UCB at ρ = 1 on {len(curves['data_sets'])} data sets, "
+        f"{curves['runs']} runs each. Shown are",
+        "the median over data sets with a 95 % interval, the share of data sets with a ratio below 1, and the",
+        "worst.",
+        "",
+        "MF-UCB and MFAda know an oracle's ζ and noise, UCB the noise, MFBayes neither. The data sets are",
+        "from the half of lcdb on which the defaults of MFBayes were chosen. So its figures here are not a",
+        "test on unseen curves.",
         "",
     ]
     lines += ["| policy | median at 2 Kλ_M | below 1 | worst | median at 20 Kλ_M | below 1 | worst |", "|---" * 7 + "|"]
@@ -170,7 +166,8 @@ def markdown(results: dict[str, Any]) -> str:
     rest = curves["summary"]
     lines += [
         "",
-        "With the capital left over counted as lost (eq. 1), which at these capitals is nothing for UCB and up to one play for the others, MFBayes's medians are "
+        "These ratios do not count capital that is left over: nothing for UCB, up to one play for the others.",
+        "With it counted as lost, as in eq. 1, the medians of MFBayes are "
         f"{rest['2']['MFBayes']['median_with_rest']:.2f} and {rest['20']['MFBayes']['median_with_rest']:.2f}.",
         "",
     ]
@@ -178,7 +175,7 @@ def markdown(results: dict[str, Any]) -> str:
 
 
 def main() -> int:
-    """Measure, write, and say what does not hold."""
+    """Measure, write, and list the limits that are exceeded."""
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("--runs", type=int, default=40)
     parser.add_argument("--out", type=Path, default=Path("results/policies.json"))
@@ -187,13 +184,13 @@ def main() -> int:
     results: dict[str, Any] = {}
     for number in (1, 2, 3, 4):
         print(f"problem {number}", file=sys.stderr)
-        policies = PAPER | KL if number > 2 else PAPER
+        policies = COMPARED_POLICIES | KL if number > 2 else COMPARED_POLICIES
         make = partial(_paper, number)
         results[f"problem {number}"] = measured(make, policies, [2, 10, 40], options.runs)
     results["the misleading problem"] = measured(
-        lambda _: mfb.misleading_problem(), PAPER, [10, 100, 1000], options.runs
+        lambda _: mfb.misleading_problem(), COMPARED_POLICIES, [10, 100, 1000], options.runs
     )
-    results["the gap instance"] = measured(lambda _: mfb.gap_problem(), PAPER, [10, 100, 1000], options.runs)
+    results["the gap problem"] = measured(lambda _: mfb.gap_problem(), COMPARED_POLICIES, [10, 100, 1000], options.runs)
     print("learning curves", file=sys.stderr)
     results["learning curves"] = on_curves(options.runs)
     options.out.parent.mkdir(parents=True, exist_ok=True)

@@ -25,14 +25,14 @@ import numpy as np
 import mfbandit as mfb
 from mfbandit.core.budget import limit
 from mfbandit.policies.policy import Remembers
-from mfbandit.problems.learning_curves import Curves, shipped
+from mfbandit.problems.learning_curves import LearningCurves, bundled_curves
 from mfbandit.search.split_effects import SplitAdjustedPolicy
 
 LOOKS = (0.25, 0.5, 1.0, 2.0)
 BARS = (0.25, 0.5, 1.0)  # where MFTopTwo has to be ahead
 AT_MOST = 0.75  # of halving's mean loss
-MORE = Curves(Path(__file__).parent / "more_learning_curves.npz")
-EXACT = tuple(shipped().names.values())
+MORE = LearningCurves(Path(__file__).parent / "more_learning_curves.npz")
+EXACT = tuple(bundled_curves().names.values())
 CHOOSING, REPORTED = (EXACT[first::2] + tuple(MORE.names.values())[first::2] for first in (0, 1))
 ETAS, RHOS = (2, 3, 4, 6), (0.25, 0.5, 1.0, 2.0)  # what is tried
 KAPPAS, SHARES = (1.5, 2.0), (0.6, 0.75, 0.8)
@@ -41,8 +41,8 @@ DRAWS = 10_000  # of the bootstrap over data sets
 Rule = Callable[["Desk", float], int]
 
 
-def _home(number: int) -> Curves:
-    return shipped() if number in EXACT else MORE
+def _home(number: int) -> LearningCurves:
+    return bundled_curves() if number in EXACT else MORE
 
 
 @cache
@@ -232,7 +232,7 @@ def candidates() -> dict[str, dict[str, Rule]]:
     """Rules with something to be chosen, each with its choices."""
     return {
         "successive halving": {f"η = {eta}": partial(halving, eta) for eta in ETAS},
-        "one look a rung": {f"η = {eta}": partial(bracket, eta) for eta in ETAS},
+        "one play per rung": {f"η = {eta}": partial(bracket, eta) for eta in ETAS},
         "UCB at the top": {f"ρ = {rho:g}": partial(played, _same(mfb.UCB(rho))) for rho in RHOS},
         "MF-UCB, oracle's ζ": {f"ρ = {rho:g}": partial(played, _same(mfb.MFUCB(rho))) for rho in RHOS},
         OURS: {
@@ -243,10 +243,10 @@ def candidates() -> dict[str, dict[str, Rule]]:
     }
 
 
-HALVING = ("successive halving", "one look a rung")  # what it is compared with; bars are by the first
-SEARCH = "MFTopTwo, splits' effects out"
+HALVING = ("successive halving", "one play per rung")  # what it is compared with; bars are by the first
+SEARCH = "MFTopTwo, split effects removed"
 FIXED: dict[str, Rule] = {
-    "one look a rung, η = 3 as scikit-learn": partial(bracket, 3),
+    "one play per rung, η = 3 as scikit-learn": partial(bracket, 3),
     "MFBayes": partial(played, _same(mfb.MFBayes())),
     OURS: partial(played, mfb.MFTopTwo),  # as it is by default
 }
@@ -337,7 +337,7 @@ def markdown(result: dict[str, Any]) -> str:
         few = {rule: {name: lost for name, lost in each.items() if name in exact} for rule, each in table.items()}
         ours = SEARCH if SEARCH in table else OURS
         lines += [f"### {title[0].upper()}{title[1:]}", "", *_means(table), "", *_against_halving(table, ours), ""]
-        lines += [f"Of these, the {len(few[ours])} with nearly exact sizes alone:", "", *_means(few), ""]
+        lines += [f"The {len(few[ours])} of these with nearly exact sizes:", "", *_means(few), ""]
         lines += [*_against_halving(few, ours), ""]
     return "\n".join(lines)
 
@@ -356,7 +356,7 @@ def _means(table: dict[str, dict[str, list[float]]]) -> list[str]:
 
 def _against_halving(table: dict[str, dict[str, list[float]]], ours: str) -> list[str]:
     """Shares of the mean losses of each kind of halving, and differences with their intervals."""
-    lines = _head(f"{ours} over, and minus")
+    lines = _head(f"{ours}: ratio, difference")
     for rule in (name for name in table if name.startswith(HALVING)):
         cells = [
             f"{share:.2f}, {1e4 * mean:+.0f} ({1e4 * low:+.0f} to {1e4 * high:+.0f})"

@@ -47,7 +47,7 @@ from sklearn.svm import SVC, SVR
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 
 import mfbandit as mfb
-from mfbandit._internal.progress import note
+from mfbandit._internal.progress import print_line
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit.search.splits import Splits
 
@@ -216,7 +216,7 @@ def measured(path: Path, names: Sequence[str], seeds: int, only: str) -> list[Ro
         for data, seed, method, run in _wanted(names, seeds, only):
             if (data, seed, method) not in done:
                 row = {"data": data, "seed": seed, "method": method} | run(Task(data, seed))
-                note(f"{data}, seed {seed}, {method}: {row['cost']:.1f} full fits, {row['seconds']:.1f} s")
+                print_line(f"{data}, seed {seed}, {method}: {row['cost']:.1f} full fits, {row['seconds']:.1f} s")
                 file.write(json.dumps(row) + "\n")
                 file.flush()
                 rows.append(row)

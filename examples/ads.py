@@ -1,6 +1,6 @@
-"""Which of twelve ads is clicked most, with a service that keeps what was learned.
+"""Find the ad with the most clicks among twelve, with an experiment kept by a service.
 
-An ad can be shown for a minute (cost 1), an hour (10) or a day (100); the shorter, the less typical its visitors.
+An ad can be shown for a minute (cost 1), an hour (10) or a day (100). The shorter, the less typical are its visitors.
 
     mfbandit serve ads.db &
     python examples/ads.py http://127.0.0.1:8000
@@ -13,9 +13,9 @@ import numpy as np
 
 import mfbandit as mfb
 
-CLICKS = np.random.default_rng(7).uniform(0.02, 0.12, size=12)  # what nobody knows
-VISITORS = (20, 200, 2000)  # who see an ad in a minute, an hour, a day
-BIAS = (0.03, 0.01, 0.0)  # how far a short showing may be off
+CLICKS = np.random.default_rng(7).uniform(0.02, 0.12, size=12)  # true click rates, unknown to the policy
+VISITORS = (20, 200, 2000)  # in a minute, an hour, a day
+BIAS = (0.03, 0.01, 0.0)  # how far the click rate may be off at each fidelity
 
 
 def show(play: mfb.SeededPlay) -> float:

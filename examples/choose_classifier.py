@@ -1,6 +1,6 @@
-"""Which of twelve classifiers reads handwritten digits best? Small training sets tell most of it.
+"""Choose among twelve classifiers of handwritten digits, with small training sets as cheap fidelities.
 
-Runs in a few seconds and writes choose_classifier.png: python examples/choose_classifier.py
+It runs in a few seconds and writes choose_classifier.png: python examples/choose_classifier.py
 """
 
 import matplotlib.pyplot as plt
@@ -47,9 +47,9 @@ def main() -> None:
             f"{results['fidelity'][k]:<10}{results['cost'][k]:>9.2f}"
         )
     low, high = search.best_interval_
-    print(f"spent {search.spent_:.2f} of {search.capital_:g} full fits; five folds of all would take 60")
-    print(f"the best one's score: {search.best_score_:.3f} ({low:.3f} to {min(high, 1):.3f}); ", end="")
-    print(f"on data that was held out: {search.score(x_test, y_test):.3f}")
+    print(f"spent {search.spent_:.2f} of {search.capital_:g} full fits; 5-fold cross-validation of all would take 60")
+    print(f"score of the best: {search.best_score_:.3f} ({low:.3f} to {min(high, 1):.3f}); ", end="")
+    print(f"on held-out data: {search.score(x_test, y_test):.3f}")
     mfb.plotting.plot_spending(results)
     plt.savefig("choose_classifier.png", dpi=150)
 

@@ -1,6 +1,6 @@
-"""MF-UCB and UCB on the paper's third problem: 200 options with click rates, a cheap and an expensive look.
+"""Compare MF-UCB and UCB on the paper's third problem: 200 arms with 0/1 rewards, two fidelities.
 
-Runs in a few seconds: python examples/first_experiment.py
+It runs in a few seconds: python examples/first_experiment.py
 """
 
 import numpy as np
@@ -21,7 +21,7 @@ def main() -> None:
     costs = problem.fidelities.costs
     capital = 20 * problem.arms * costs[-1]
     print(f"{problem.arms} arms, costs {costs}, capital {capital:,.0f}; 3 runs of each policy")
-    print(f"{'policy':<8}{'regret':>10}{'plays at each fidelity':>26}   recommended arms' loss")
+    print(f"{'policy':<8}{'regret':>10}{'plays at each fidelity':>26}   gaps of recommended arms")
     for policy in (mfb.UCB(), mfb.MFUCB()):
         runs = [spend(policy, problem, capital, seed) for seed in range(3)]
         histories = [run.history for run in runs]

@@ -1,8 +1,8 @@
-"""A robot's 200 grips: a simulator is cheap and a little wrong, and only the robot moves boxes.
+"""Find the best of a robot's 200 grips, with a cheap and biased simulator as the low fidelity.
 
-A try in the simulator takes a second, one on the robot five minutes. Moving boxes is what counts: time in the simulator
-earns nothing, so the regret that fits is the one where low fidelities earn nothing (account="top"). Simulating pays
-because there are so many grips; with 40 of them the robot alone would lose less.
+A try in the simulator takes a second, one on the robot five minutes. Only the robot moves boxes, so that plays in the
+simulator earn nothing: regret has account="top". The simulator helps because there are many grips; with 40 of them,
+the robot alone would have less regret.
 
     python examples/robot.py
 """
@@ -16,11 +16,11 @@ import mfbandit as mfb
 
 GRIPS = 200
 SECONDS = (1.0, 300.0)
-BIAS = 0.2  # how far the simulator may be off
+BIAS = 0.2  # of the simulator
 
 
 def workshop() -> mfb.Problem:
-    """The hidden truth: how often each grip holds, in the simulator and on the robot."""
+    """Make the problem: how often each grip holds, in the simulator and on the robot."""
     rng = np.random.default_rng(3)
     robot = np.append(0.75 * rng.beta(2, 4, GRIPS - 1), 0.85)
     simulator = np.clip(robot + rng.uniform(-BIAS, BIAS, GRIPS), 0, 1)
@@ -29,14 +29,14 @@ def workshop() -> mfb.Problem:
 
 
 def grip(problem: mfb.Problem, play: mfb.SeededPlay) -> float:
-    """One try, on whatever worker: 1 if the box was held."""
+    """Try a grip once; return 1 if the box was held."""
     return problem.draw(play.arm, play.fidelity, play.rng())
 
 
 def main() -> None:
     problem, capital = workshop(), 36 * 3600.0
     tries = capital / SECONDS[-1]
-    print(f"{GRIPS} grips, 36 hours: {tries:.0f} real tries, {problem.best_mean * tries:.0f} boxes held with the best")
+    print(f"{GRIPS} grips, 36 hours: {tries:.0f} real tries, {problem.best_mean * tries:.0f} boxes with the best grip")
     for policy in (mfb.MFUCB(rho=0.25), mfb.UCB(rho=0.25)):
         labels = [f"grip {k}" for k in range(GRIPS)]
         trial = mfb.Experiment(policy, arms=labels, fidelities=problem.fidelities, capital=capital)

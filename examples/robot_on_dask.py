@@ -1,7 +1,7 @@
-"""The robot's grips again, as a study of many repetitions on a Dask cluster: here a local one.
+"""Run a study of the robot's grips on a Dask cluster, here a local one.
 
-With an address instead of LocalCluster() it is the same on a hundred machines. What is finished is kept in a folder:
-stop it at any moment, start it again, and it goes on with the same numbers.
+With a scheduler's address instead of LocalCluster() it runs on many machines. Finished chunks are kept in a folder: if
+the program is stopped and started again, it goes on from them, with the same numbers.
 
     python examples/robot_on_dask.py [folder]
 """
@@ -35,7 +35,7 @@ def main(folder: str) -> None:
             results=folder,
             progress=False,
         )
-    print("seconds lost to not knowing the best grip from the start, where simulated ones are all lost")
+    print("regret in seconds, where time in the simulator earns nothing")
     print(found)
 
 

@@ -1,7 +1,7 @@
-"""What the paper promises on its own problems, and what is measured.
+"""Compare the paper's bounds with simulations of its problems, and draw the figures of docs/theory.md.
 
-Partition, bounds on plays and regret, simulations at rho = 5 (the theorems need more than 4), and the figures of
-docs/theory.md. Runs in some ten seconds: python examples/theory.py [folder for the figures [problems]]
+It prints classes of arms, and bounds on plays and regret, at rho = 5 (the theorems need more than 4).
+It runs in some ten seconds: python examples/theory.py [folder for the figures [problems]]
 """
 
 import sys
@@ -23,7 +23,7 @@ def measured(problem: mfb.Problem, number: int) -> mfb.Simulation:
 
 
 def plays_against_bounds(problem: mfb.Problem, sim: mfb.Simulation) -> None:
-    """Table 1 with numbers: mean plays of an arm of each class, and Lemma 8's bound on them."""
+    """Print Table 1 with numbers: mean plays of an arm of each class, and Lemma 8's bound on them."""
     bounds = theory.expected_plays(problem, int(sim.steps.max()), RHO)
     print(f"{'':<12}" + "".join(f"{name:>24}" for name in [f"class {m}" for m in range(len(sim.plays))]))
     for m in range(len(sim.plays)):
@@ -63,7 +63,7 @@ def one_problem(number: int, folder: Path) -> None:
         if figure is not None:
             figure.savefig(folder / f"problem-{number}-{name}.png", dpi=120)
     if not np.all(sim.regret.mean(axis=0) <= bound.total):
-        sys.exit("measured regret is above Lemma 10: something is wrong")
+        sys.exit("Error: measured regret is above the bound of Lemma 10")
 
 
 def main() -> None:

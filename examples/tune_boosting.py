@@ -1,6 +1,6 @@
-"""Gradient boosting with few trees says which settings are worth many: the number of trees is the fidelity.
+"""Tune gradient boosting with the number of trees as the fidelity.
 
-Runs in some ten seconds and writes tune_boosting.png: python examples/tune_boosting.py
+It runs in some ten seconds and writes tune_boosting.png: python examples/tune_boosting.py
 """
 
 import matplotlib.pyplot as plt

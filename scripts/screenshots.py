@@ -53,7 +53,7 @@ def main() -> int:
 @contextmanager
 def _demo() -> Iterator[str]:
     command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "300"]
-    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)  # noqa: S603 - ourselves
+    process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         greeting = process.stderr.readline() if process.stderr is not None else ""
         found = re.search(r"http://\S+", greeting)

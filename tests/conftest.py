@@ -1,15 +1,14 @@
 """What tests share. Hypothesis draws the same examples everywhere, so that a failure can be seen again."""
 
-import os
 import secrets
 import signal
 from collections.abc import Iterator
-from typing import NoReturn
 
 import pytest
 from hypothesis import HealthCheck, settings
 
 from tests.support.postgres import NoPostgres, Server
+from tests.support.requirements import REQUIREMENTS, missing
 
 settings.register_profile(
     "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
@@ -19,15 +18,28 @@ settings.load_profile("repeatable")
 # A shell lets jobs in the background ignore Ctrl-C, and their children with them; tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
 
+# A test has the marker if it uses one of these fixtures, or is the case of that name.
+MARKED = {"postgres": {"postgres", "postgres_server", "own_postgres"}, "browser": {"browser"}}
 
-def missing(reason: str) -> NoReturn:
-    """Skip a test that needs a program which is not here; where everything must be here, let it fail."""
-    if os.environ.get("MFBANDIT_REQUIRE_ALL") == "1":
-        pytest.fail(f"{reason}, and MFBANDIT_REQUIRE_ALL=1 lets no test be skipped for that", pytrace=False)
-    pytest.skip(reason)
+
+def pytest_report_header() -> list[str]:
+    """Say what will be skipped, and why, before anything runs."""
+    return [requirement.report() for requirement in REQUIREMENTS]
+
+
+@pytest.hookimpl(tryfirst=True)  # before -m chooses by markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Mark tests by what they use; do not measure which lines slow ones run, which others run as well."""
+    for item in items:
+        cases = getattr(getattr(item, "callspec", None), "params", {}).values()
+        used = {*getattr(item, "fixturenames", ()), *(case for case in cases if isinstance(case, str))}
+        for marker, names in MARKED.items():
+            if names & used:
+                item.add_marker(marker)
 
 
 def server() -> Server:
+    """A PostgreSQL server, not started yet; or the test that asks is skipped."""
     try:
         return Server()
     except NoPostgres as error:

@@ -87,7 +87,7 @@ class Stingy(Faulty):
 class Wasteful(Faulty):
     def ask(self, n=None, **options):
         if n is None:
-            self._capital = None
+            self._state.capital = None
         return super().ask(**options) if n is None else super().ask(n, **options)
 
 

@@ -43,7 +43,7 @@ if TYPE_CHECKING:
     from mfbandit.testing import ContractBroken, check_experiment, check_policy
     from mfbandit.theory import Plan, plan
 
-__version__ = "0.1.0.dev0"
+__version__ = "0.1.0"
 
 __all__ = [
     "MFUCB",

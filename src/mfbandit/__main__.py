@@ -2,13 +2,19 @@
 
 import sys
 
+from mfbandit._internal.imports import needed_for
+from mfbandit.errors import MissingExtra
+
 
 def main() -> None:
     """Run the command line; Ctrl-C while it is still loading ends it without a word."""
     try:
-        from mfbandit.cli.main import app  # loading takes a moment, too
+        with needed_for("mfbandit on the command line", "cli"):
+            from mfbandit.cli.main import app  # loading takes a moment, too
 
         app(prog_name="mfbandit")
+    except MissingExtra as error:
+        sys.exit(f"Error: {error}")
     except KeyboardInterrupt:
         sys.exit(130)
 

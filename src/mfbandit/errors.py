@@ -77,4 +77,4 @@ class StoreUnavailable(StoreError):
 
 
 class NotAllowed(StoreError):
-    """The token is missing or unknown, or its scope does not allow this; or the store was opened for reading alone."""
+    """The token is missing or unknown, or its scope does not allow this; or the store was opened read-only."""

@@ -1,42 +1,46 @@
-"""Pictures of problems, plays and regret. They draw what others computed, with the paper's symbols.
+"""Plots of problems, plays and regret, with the paper's symbols; nothing is computed here.
 
-Colours are Okabe and Ito's, which colour-blind people can tell apart; lines differ in dashes too, for print. Each
-function draws on the ``ax`` it is given, or on a new figure, and returns the axes: ``ax.figure.savefig("regret.png")``.
+Each function draws on the axes ``ax``, or on a new figure, and returns the axes: ``ax.figure.savefig("regret.png")``.
+Colours are those of Okabe and Ito, which colour-blind people can distinguish. Lines also differ in dashes, for print.
 """
 
 from collections.abc import Mapping, Sequence
 from typing import Any, TypeAlias
 
-import matplotlib.pyplot as plt
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
 from numpy.typing import ArrayLike
 
+from mfbandit._internal.imports import needed_for
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Problem
 from mfbandit.simulation import Simulation
 from mfbandit.theory import gaps, partition
 
+with needed_for("plotting", "plot"):
+    import matplotlib.pyplot as plt
+    from matplotlib.axes import Axes
+    from matplotlib.ticker import FuncFormatter, LogLocator, MaxNLocator, NullLocator
+
 COLOURS = ("#E69F00", "#009E73", "#D55E00", "#CC79A7", "#0072B2", "#56B4E9", "#F0E442")
 DASHES = ("-", "--", "-.", ":")
-MOST_DOTS = 20_000  # more cannot be seen, and make files large
-MOST_BARS = 20  # candidates in a picture
-FEW = 4  # curves among which there is room for a legend
-GOLDEN = (5**0.5 - 1) / 2
+MAX_DOTS = 20_000  # more cannot be distinguished, and make files large
+MAX_BARS = 20
+MAX_CURVES_BESIDE_LEGEND = 4  # with more, the legend goes below the axes
+GOLDEN_RATIO = (5**0.5 - 1) / 2
 
 Sims: TypeAlias = Sequence[Simulation] | Mapping[str, Simulation]
 
 
 def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
-    r"""The paper's Figure 1 for a real problem: which fidelity settles which arm.
+    r"""Plot which fidelity settles which arm: the paper's Figure 1.
 
-    One row for each fidelity m, from the cheapest down; in it, as dots, the arms that no earlier fidelity settled, at
-    their gap Δ^(m)_k. Those right of 2γ_m are settled there: the class K^(m). The rest go on to the next row.
+    There is one row for each fidelity m, the cheapest at the top. Its dots are the arms that no cheaper fidelity
+    settles, at their gap Δ^(m)_k. Those to the right of 2γ_m are settled there and form the class K^(m). The others
+    are in the next row again.
 
     Args:
-        problem: the truth.
+        problem: the problem.
         ax: where to draw; a new figure by default.
 
     >>> from mfbandit import paper_problem
@@ -47,7 +51,7 @@ def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
     """
     parts, shortfall = partition(problem), gaps(problem)
     ax = _axes(ax, height=1.3 + 0.95 * len(problem.fidelities))
-    shown = _some(np.arange(problem.arms))
+    shown = _thinned(np.arange(problem.arms))
     thresholds = (*(2 * gamma for gamma in problem.fidelities.gammas), 0.0)
     for m, threshold in enumerate(thresholds):
         arms = shown[parts.classes[shown] >= m]
@@ -61,21 +65,21 @@ def plot_partition(problem: Problem, ax: Axes | None = None) -> Axes:
     ax.set_yticks(-np.arange(len(thresholds)), [_fidelity_name(m, problem) for m in range(len(thresholds))])
     ax.set_ylim(-len(thresholds) + 0.4, 0.8)
     ax.set_xlabel(r"gap $\Delta^{(m)}_k = \mu^* - \mu^{(m)}_k - \zeta_m$  (reward)")
-    ax.set_title("in colour: settled here   grey: goes on   black: optimal", fontsize=9)
+    ax.set_title("colour: settled here   grey: not settled here   black: optimal", fontsize=9)
     return _tidy(ax, grid="x")
 
 
 def _strip(ax: Axes, row: int, gap: FloatArray, arms: IntArray, *, colour: str) -> None:
-    """Arms as dots along a row, spread over its height so that they can be told apart."""
-    height = row + 0.62 * (arms * GOLDEN % 1 - 0.5)
+    """Draw arms as dots along a row, spread over its height to distinguish them."""
+    height = row + 0.62 * (arms * GOLDEN_RATIO % 1 - 0.5)
     ax.plot(gap[arms], height, ".", ms=4, color=colour, rasterized=True)
 
 
 def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
-    r"""The paper's Figure 3: every arm's mean at every fidelity, arms ordered by the mean at the highest.
+    r"""Plot every arm's mean at every fidelity, arms ordered by the mean at the highest: the paper's Figure 3.
 
     Args:
-        problem: the truth.
+        problem: the problem.
         ax: where to draw; a new figure by default.
 
     >>> from mfbandit import paper_problem
@@ -85,7 +89,7 @@ def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
     >>> plt.close(ax.figure)
     """
     ax = _axes(ax)
-    order = _some(problem.means[-1].argsort(kind="stable"))
+    order = _thinned(problem.means[-1].argsort(kind="stable"))
     rank = np.linspace(1, problem.arms, len(order))
     top = len(problem.means) - 1
     for m in range(top):
@@ -100,7 +104,7 @@ def plot_means(problem: Problem, ax: Axes | None = None) -> Axes:
 
 
 def plot_plays(sim: Simulation, ax: Axes | None = None) -> Axes:
-    r"""Mean plays of each arm at each fidelity, arms ordered by their mean at the highest (Figure 2's last panels).
+    r"""Plot mean plays of each arm at each fidelity, arms ordered by their mean at the highest (Figure 2, last panels).
 
     Fidelities that were never played are left out.
 
@@ -115,7 +119,7 @@ def plot_plays(sim: Simulation, ax: Axes | None = None) -> Axes:
     >>> plt.close(ax.figure)
     """
     ax = _axes(ax)
-    order = _some(sim.means.argsort(kind="stable"))
+    order = _thinned(sim.means.argsort(kind="stable"))
     rank = np.linspace(1, len(sim.means), len(order))
     for m, plays in enumerate(sim.plays):
         if plays.any():
@@ -146,14 +150,14 @@ def plot_regret(
     confidence: float = 0.95,
     ax: Axes | None = None,
 ) -> Axes:
-    r"""Mean regret against capital, with confidence bands (Figure 2's first panels).
+    r"""Plot mean regret against capital, with confidence bands (Figure 2, first panels).
 
     Args:
         sims: simulations to compare, or a mapping from labels to them.
-        bounds: curves to draw beside them, from labels to values at the first simulation's capitals, such as
+        bounds: more curves, from labels to values at the first simulation's capitals, such as
             ``{"Lemma 10": theory.upper_bound(problem, sim.capital, rho=5).total}``.
-        log: both axes logarithmic; for bounds, which are far above what is measured.
-        confidence: how often the bands should cover the expected regret, in (0, 1).
+        log: make both axes logarithmic; for bounds, which are far above measured regret.
+        confidence: confidence level of the bands, in (0, 1).
         ax: where to draw; a new figure by default.
 
     >>> from mfbandit import MFUCB, UCB, paper_problem, simulate
@@ -170,7 +174,7 @@ def plot_regret(
     ax = _axes(ax)
     for i, (label, sim) in enumerate(named):
         summary, colour = sim.summary(confidence), COLOURS[(4, 2, 1, 3, 0, 5)[i % 6]]
-        low = np.maximum(summary.low, summary.mean / 3) if log else summary.low  # no band reaches 0 on a log scale
+        low = np.maximum(summary.low, summary.mean / 3) if log else summary.low  # a log scale has no 0
         ax.fill_between(sim.capital, low, summary.high, color=colour, alpha=0.2, lw=0)
         ax.plot(sim.capital, summary.mean, DASHES[i % 4], color=colour, lw=1.8, label=label)
     first = named[0][1]
@@ -188,7 +192,7 @@ def plot_regret(
             axis.set_major_formatter(FuncFormatter(_short))
     ax.set_xlabel(r"capital $\Lambda$  (units of cost)")
     ax.set_ylabel(r"regret $R(\Lambda)$  (capital × reward)")
-    if bounds or len(named) > FEW:  # curves all over the axes: the legend goes below them
+    if bounds or len(named) > MAX_CURVES_BESIDE_LEGEND:
         ax.legend(loc="upper center", bbox_to_anchor=(0.5, -0.2), ncols=2, frameon=False, fontsize=9)
     else:
         _legend(ax)
@@ -196,10 +200,10 @@ def plot_regret(
 
 
 def plot_ratios(ratios: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes:
-    """Ratios of one policy's regret to another's, each series from the smallest to the largest.
+    """Plot the distribution of ratios of one policy's regret to another's.
 
     Args:
-        ratios: from labels to ratios, above 0, one for each problem.
+        ratios: a mapping from labels to ratios, above 0, one for each problem.
         ax: where to draw; a new figure by default.
 
     >>> ax = plot_ratios({"small capital": [0.5, 0.8, 1.2], "large capital": [0.9, 1.1, 1.3]})
@@ -225,13 +229,13 @@ def plot_ratios(ratios: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes
 
 
 def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Axes | None = None) -> Axes:
-    """Where the capital of a search went: what each candidate cost at each fidelity, the best candidate first.
+    """Plot what each candidate of a search cost at each fidelity, the best candidate first.
 
-    Beside a bar is the candidate's mean score at the highest fidelity at which it was tried.
+    Beside a bar is the candidate's mean score at its highest fidelity.
 
     Args:
         results: ``cv_results_`` of an :class:`~mfbandit.MFSearchCV`.
-        unit: of the capital.
+        unit: the unit of the capital.
         ax: where to draw; a new figure by default.
 
     >>> results = {"candidate": ["a", "b"], "rank_test_score": [2, 1], "mean_test_score": [0.5, 0.9],
@@ -242,7 +246,7 @@ def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Ax
     >>> plt.close(ax.figure)
     """
     order = np.argsort(np.asarray(results["rank_test_score"]), kind="stable")
-    shown, others = order[:MOST_BARS], order[MOST_BARS:]
+    shown, others = order[:MAX_BARS], order[MAX_BARS:]
     names = [name.removeprefix("cost_at_") for name in results if name.startswith("cost_at_")]
     rows = np.arange(len(shown) + bool(len(others)))
     ax = _axes(ax, height=1.1 + 0.24 * len(rows), width=6.4)
@@ -265,7 +269,7 @@ def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Ax
 
 
 def _score_text(results: Mapping[str, Any], k: int, top: str) -> str:
-    """A candidate's mean score, and at which fidelity where that is not the highest."""
+    """Format a candidate's mean score, and its fidelity if that is not the highest."""
     score, fidelity = results["mean_test_score"][k], results["fidelity"][k]
     if np.isfinite(score):
         return f"{score:.3f}" + ("" if fidelity == top else f" at {fidelity}")
@@ -287,9 +291,9 @@ def _legend(ax: Axes, markerscale: float = 1.5) -> None:
     ax.legend(framealpha=0.85, edgecolor="none", fontsize=9, markerscale=markerscale)
 
 
-def _some(arms: IntArray) -> IntArray:
-    """The arms, or evenly spaced ones where they are too many to see."""
-    step = -(-len(arms) // MOST_DOTS)
+def _thinned(arms: IntArray) -> IntArray:
+    """Return the arms, or evenly spaced ones if there are too many."""
+    step = -(-len(arms) // MAX_DOTS)
     return arms[::step]
 
 
@@ -303,7 +307,7 @@ def _threshold_name(m: int, problem: Problem) -> str:
 
 
 def _short(value: float, _: object) -> str:
-    """2,000,000 as 2M."""
+    """Format 2,000,000 as 2M."""
     for unit, letter in ((1e9, "G"), (1e6, "M"), (1e3, "k")):
         if abs(value) >= unit:
             return f"{value / unit:g}{letter}"

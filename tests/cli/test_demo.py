@@ -37,10 +37,10 @@ class TestVisitors:
 
 def test_the_audit_finds_the_clickbait_out(store):
     ads, visitors, rng = create(store), Visitors.drawn(0), np.random.default_rng(1)
+    queued, _ = ads.queued()
     for _ in range(9000):
-        with ads.promised():
-            play = ads.ask()
-            ads.tell(play, visitors.clicks(play.arm, play.fidelity, rng))
+        play = queued.ask()
+        queued.tell(play, visitors.clicks(play.arm, play.fidelity, rng))
         if ads.refuted:
             break
     assert {arm for _, arm in ads.refuted} == {CLICKBAIT}

@@ -154,7 +154,7 @@ class TestOnFileAndService:
 
     def test_ask_when_there_is_no_capital_left(self, place):
         assert len(told("experiment", "ask", place, "ads", "-n", 500)) == 100
-        refused(call("experiment", "ask", place, "ads"), 1, "of the capital 100 only 0 is left")
+        refused(call("experiment", "ask", place, "ads"), 1, "only 0 of the capital 100 is left")
 
     def test_fail_and_renew(self, place):
         one, two = (play["id"] for play in told("experiment", "ask", place, "ads", "-n", 2))
@@ -252,7 +252,7 @@ class TestCreate:
         made = told("experiment", "create", tmp_path / "a.db", "more", toml, "--capital", 50)
         assert made.keys() == {"name", "id"}
         assert told("experiment", "status", tmp_path / "a.db", "more")["capital"] == 50
-        refused(call("experiment", "create", tmp_path / "a.db", "ads", toml), 2, "has an experiment 'ads' already")
+        refused(call("experiment", "create", tmp_path / "a.db", "ads", toml), 2, "Experiment 'ads' already exists")
 
     def test_from_a_problem(self, tmp_path):
         (tmp_path / "p.toml").write_text("[problem]\npaper = 3\n")
@@ -291,7 +291,7 @@ class TestCreate:
 
     def test_places_that_are_none(self, tmp_path, toml):
         refused(call("experiment", "create", tmp_path / "no" / "a.db", "ads", toml), 1, "folder that is there")
-        refused(call("experiment", "create", tmp_path, "ads", toml), 1, "must be a file, and is a folder")
+        refused(call("experiment", "create", tmp_path, "ads", toml), 1, "is a folder, not a store file")
         refused(call("experiment", "create", "mysql://h/d", "ads", toml), 2, "a file or a postgresql:// address")
         refused(call("experiment", "create", tmp_path / "a.db", "ads", tmp_path / "no.toml"), 2, "no.toml")
 
@@ -397,7 +397,7 @@ class TestTokens:
         assert "ci" in shown
         assert [one["scope"] for one in told("token", "list", path)] == ["read", "write"]
         assert done("token", "revoke", path, text.split("_")[1]) == f"{text.split('_')[1]}: revoked\n"
-        refused(call("token", "revoke", path, text.split("_")[1]), 2, "must be the id of one")
+        refused(call("token", "revoke", path, text.split("_")[1]), 2, "Token not found")
         refused(call("token", "create", path, "--scope", "root"), 2, "one of read, write, admin, got 'root'")
 
     def test_a_service_with_tokens_wants_one(self, file):

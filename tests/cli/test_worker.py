@@ -169,7 +169,7 @@ def test_a_play_that_takes_too_long(lab):
         _, complained = job.communicate(timeout=60)
         assert job.returncode == 1
         assert "failed after 2 attempts: it took longer than 0.3 s" in complained
-        assert "Error: no arm can be asked for" in complained
+        assert "Error: No arm is active" in complained
         assert exp.set_aside == (0,)
 
 

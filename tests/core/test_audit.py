@@ -25,7 +25,7 @@ def running_differences(rng, bias, runs, plays):
 
 class TestBySimulation:
     def test_a_bias_that_holds_is_refuted_in_at_most_one_run_in_a_hundred(self):
-        """Twenty arms that differ by all of ζ = 0.1, looked at after every one of 2,000 plays; 1,000 runs."""
+        """Twenty arms that differ by all of ζ = 0.1, tested after every one of 2,000 plays; 1,000 runs."""
         rng = np.random.default_rng(1)
         limits = 0.1 + radii(range(1, 2001), tests=20)
         alarms = sum((running_differences(rng, 0.1, 20, 2000) > limits).any() for _ in range(1000))
@@ -113,7 +113,7 @@ class TestByHand:
 
     def test_without_a_noise_scale_it_says_so(self):
         experiment = Experiment(MFBayes(), arms=2, fidelities=Fidelities([1, 10]))
-        with pytest.raises(ValueError, match="an audit needs the scale of the noise"):
+        with pytest.raises(ValueError, match="concentration must be SubGaussian or Bounded for an audit"):
             experiment.audit()
 
 

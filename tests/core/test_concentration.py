@@ -40,7 +40,7 @@ def test_scale_must_be_positive(scale):
 
 @pytest.mark.parametrize(("low", "high"), [(1, 1), (2, 1)])
 def test_bounds_must_be_in_order(low, high):
-    with pytest.raises(ValueError, match=f"bounds must be in order, low < high, got low={low}, high={high}"):
+    with pytest.raises(ValueError, match=f"low must be below high, got low={low}, high={high}"):
         Bounded(low, high)
 
 

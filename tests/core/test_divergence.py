@@ -10,7 +10,7 @@ from hypothesis import strategies as st
 from numba import njit
 
 from mfbandit.core import divergence
-from mfbandit.core.divergence import STEPS, kl, kl_upper
+from mfbandit.core.divergence import MAX_NEWTON_STEPS, kl, kl_upper
 
 MEANS = st.floats(0, 1) | st.floats(-12, 0).map(lambda x: 10**x) | st.floats(-12, 0).map(lambda x: 1 - 10**x)
 LEVELS = st.floats(-14, 2.5).map(lambda x: 10**x)
@@ -46,12 +46,12 @@ def test_compiled_it_gives_the_same_bits(p, level):
 @given(MEANS.filter(lambda p: 0 < p < 1), LEVELS)
 def test_newton_is_done_before_its_last_step(p, level):
     """With twice the steps the result is the same: ten are enough."""
-    original = divergence.STEPS
+    original = divergence.MAX_NEWTON_STEPS
     try:
-        divergence.STEPS = 2 * STEPS
+        divergence.MAX_NEWTON_STEPS = 2 * MAX_NEWTON_STEPS
         more = kl_upper(p, level)
     finally:
-        divergence.STEPS = original
+        divergence.MAX_NEWTON_STEPS = original
     assert kl_upper(p, level) == more
 
 

@@ -63,11 +63,11 @@ def test_one_fidelity_is_the_truth():
         (([1, 1],), "costs must be strictly increasing, got [1.0, 1.0]"),
         (([0, 1],), "costs must be positive and finite, got [0.0, 1.0]"),
         (([1, math.inf],), "costs must be positive and finite, got [1.0, inf]"),
-        (([],), "costs must name at least one fidelity, got []"),
+        (([],), "costs must have at least one value, got []"),
         ((5,), "costs must be a sequence of numbers, got 5"),
         ((["x"],), "costs must be a sequence of numbers, got ['x']"),
         (([1, 2], [0.1]), "biases must have one value for each of the 2 costs, got 1: [0.1]"),
-        (([1, 2], [0.1, 0.05]), "biases must end in 0, the highest fidelity being the truth, got [0.1, 0.05]"),
+        (([1, 2], [0.1, 0.05]), "biases must end in 0, the bias of the highest fidelity, got [0.1, 0.05]"),
         (([1, 2, 3], [0.1, 0.2, 0]), "biases must be strictly decreasing, got [0.1, 0.2, 0.0]"),
         (([1, 2], [0, 0]), "biases must be strictly decreasing, got [0.0, 0.0]"),
         (([1, 2], [math.nan, 0]), "biases must be finite, got [nan, 0.0]"),
@@ -102,19 +102,20 @@ class TestAdvice:
     def test_a_bias_too_small_to_square(self):
         assert Fidelities([1, 10], [1e-200, 0], SubGaussian(1)).advice() == ()
 
-    def test_hardly_cheaper(self):
+    def test_little_cheaper(self):
         (advice,) = Fidelities([1, 8, 10], [0.4, 0.1, 0], SubGaussian(1)).advice()
-        assert advice == "Fidelity 1 costs 0.8 of fidelity 2: hardly cheaper. Consider leaving it out."
+        assert advice == "Fidelity 1 costs 0.8 times as much as fidelity 2: it saves little. Consider leaving it out."
 
-    def test_hardly_worse(self):
+    def test_little_better(self):
         (advice,) = Fidelities([1, 10, 100], [0.2, 0.19, 0], SubGaussian(1)).advice()
-        assert advice.startswith("Fidelity 1 has 0.95 of the bias of fidelity 0: hardly better, for 10 times the cost")
+        start = "Fidelity 1 has 0.95 times the bias of fidelity 0: little better, for 10 times the cost"
+        assert advice.startswith(start)
 
     def test_wider_than_the_rewards(self):
         (advice,) = Fidelities([1, 10], [1.5, 0], Bounded(0, 1)).advice()
         assert (
-            advice
-            == "The bias of fidelity 0, 1.5, is as wide as the rewards' own range, 1: that fidelity tells nothing."
+            advice == "The bias of fidelity 0, 1.5, is as wide as the range of the rewards, 1: "
+            "its results say nothing about the highest fidelity."
         )
 
     def test_decay_condition_with_both_sides(self):

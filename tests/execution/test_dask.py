@@ -84,7 +84,7 @@ def test_a_worker_killed_while_plays_are_under_way(tmp_path):
     assert ran.told == len(told) == 120
     assert ran.failures == ()
     for event in told:  # the same rewards as without a kill
-        play = exp._play(event.play)
+        play = exp.play(event.play)
         assert event.reward == objectives.noisy(seeded(play, 5))
     calls = [name.split(".") for name in os.listdir(tmp_path)]
     assert any(int(worker) == pid for _, worker, _ in calls)  # it had worked

@@ -2,19 +2,21 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
-from mfbandit import Fidelities
-from mfbandit.experiment.codec import Record, events_of, pack, to_row, unpack
+from mfbandit import UCB, Fidelities, MFBayes, SubGaussian
+from mfbandit.errors import InvalidArgument
+from mfbandit.experiment.codec import PackedLog, unpack
 from mfbandit.experiment.events import (
+    KINDS,
     ArmAdded,
     ArmRetired,
     Asked,
     CapitalSet,
-    Event,
     Expired,
     Failed,
+    FidelitiesSet,
     Noted,
     Paused,
     PolicySet,
@@ -22,17 +24,20 @@ from mfbandit.experiment.events import (
     Resumed,
     Told,
 )
-from mfbandit.experiment.state import Ledger
+from mfbandit.experiment.log_check import check_possible
+from mfbandit.experiment.serialization import fidelities_record
+from mfbandit.experiment.state import State
+from tests.support.logs import ARMS, POLICIES, begun, logs
 
 
-def ledger():
-    made = Ledger(Fidelities([0.1, 1], [0.1, 0]), ["a", "b"])
+def state():
+    made = State(UCB(), Fidelities([0.1, 1], [0.1, 0], SubGaussian(0.2)), ["a", "b"])
     made.apply(Asked(0, 0, 0))
     return made
 
 
 def test_rounding_does_not_build_up_in_what_was_spent():
-    made = Ledger(Fidelities([0.1]), ["a"])
+    made = State(UCB(), Fidelities([0.1], concentration=SubGaussian(0.2)), ["a"])
     for play in range(1000):
         made.apply(Asked(play, 0, 0))
         made.apply(Told(play, 0.5, 0.1))
@@ -67,7 +72,7 @@ def test_rounding_does_not_build_up_in_what_was_spent():
 )
 def test_a_log_that_does_not_fit_together(event):
     with pytest.raises(ValueError, match="the log does not fit together"):
-        ledger().check(event)
+        check_possible(state(), event)
 
 
 @pytest.mark.parametrize(
@@ -86,85 +91,91 @@ def test_a_log_that_does_not_fit_together(event):
     ],
 )
 def test_a_log_that_does(event):
-    ledger().check(event)
+    check_possible(state(), event)
 
 
 class TestLateResults:
     def test_an_expired_play_frees_its_capital_and_takes_one_late_result(self):
-        made = ledger()
+        made = state()
         made.apply(Expired(0))
         assert (made.committed, made.failures, dict(made.pending)) == (0.0, [1, 0], {})
-        made.check(Told(0, 0.5, 0.1))
+        check_possible(made, Told(0, 0.5, 0.1))
         made.apply(Told(0, 0.5, 0.1))
         assert (made.spent, made.failures, made.stats.counts.tolist()) == (0.1, [0, 0], [[1, 0], [0, 0]])
         with pytest.raises(ValueError, match="does not fit together"):
-            made.check(Told(0, 0.5, 0.1))
+            check_possible(made, Told(0, 0.5, 0.1))
 
     def test_failing_an_expired_play_is_not_a_second_failure(self):
-        made = ledger()
+        made = state()
         made.apply(Expired(0))
         made.apply(Failed(0, 2.0))
         assert (made.failures, made.spent) == ([1, 0], 2.0)
         with pytest.raises(ValueError, match="does not fit together"):
-            made.check(Told(0, 0.5, 0.1))
+            check_possible(made, Told(0, 0.5, 0.1))
 
 
-@st.composite
-def histories(draw) -> list[Event]:
-    """Plays asked, told, failed, expired, renewed and told late, in any order that can happen."""
-    events: list[Event] = []
-    under_way: list[int] = []
-    late: list[int] = []
-    asked = 0
-    for _ in range(draw(st.integers(0, 60))):
-        kind = draw(st.sampled_from(["ask", "ask", "tell", "tell", "fail", "expire", "renew", "late", "late fail"]))
-        places = late if kind.startswith("late") else under_way
-        if kind == "ask" or not places:
-            events.append(Asked(asked, draw(st.integers(0, 3)), draw(st.integers(0, 1))))
-            under_way.append(asked)
-            asked += 1
-            continue
-        play = draw(st.sampled_from(places))
-        if kind != "renew":
-            places.remove(play)
-        if kind in ("tell", "late"):
-            cost = draw(st.sampled_from([0.1, 1.0, 0.7, 1 / 3]))
-            events.append(Told(play, draw(st.sampled_from([0.1, 1 / 3, 1.0, -2.5])), cost))
-        elif kind in ("fail", "late fail"):
-            events.append(Failed(play, draw(st.sampled_from([0.0, 0.1, 1 / 3]))))
-        elif kind == "expire":
-            events.append(Expired(play))
-            late.append(play)
-        else:
-            events.append(Renewed(play))
-    return events
-
-
-def everything(made: Ledger):
+def everything(made: State):
     stats = made.stats
-    arrays = (stats.counts, stats.sums, stats.squares, stats.pending, *made.plays.results())
+    arrays = (stats.counts, stats.sums, stats.squares, stats.pending, stats.active, *made.plays.results())
     outcomes = [made.plays.outcome(play) for play in range(len(made.plays))]
     numbers = (made.spent, made.reserved, made.committed, stats.time, made.failures, list(made.pending))
-    return [array.tolist() for array in arrays], outcomes, numbers
+    settings = (made.capital, made.policy, made.fidelities, made.labels, made.index, made.paused)
+    sets = (made.retired, made.aside, made.refuted, repr(stats.memory))
+    return [array.tolist() for array in arrays], outcomes, numbers, settings, sets
 
 
-@given(histories(), st.integers(0, 60))
-def test_many_events_at_once_give_the_same_bits_as_one_by_one(events, cut):
-    rows = unpack(b"".join(pack(to_row(Record(seq, 0.0, event))) for seq, event in enumerate(events, start=1)))
-    assert list(events_of(rows)) == events
-    single, twice = (Ledger(Fidelities([0.1, 1], [0.1, 0]), ["a", "b", "c", "d"]) for _ in range(2))
-    for event in events:
-        single.check(event)
-        single.apply(event)
-    twice.apply_all(rows[:cut])
-    twice.apply_all(rows[cut:])
+@pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)
+@given(data=st.data())
+def test_many_events_at_once_give_the_same_bits_as_one_by_one(policy, data):
+    records = data.draw(logs(policy))
+    cut = data.draw(st.integers(0, len(records)))
+    assert list(PackedLog.of_records(records).events()) == [record.event for record in records]
+    single, twice = begun(policy), begun(policy)
+    for record in records:
+        check_possible(single, record.event)
+        single.apply(record.event)
+    twice.apply_all(PackedLog.of_records(records[:cut]))
+    twice.apply_all(PackedLog.of_records(records[cut:]))
     assert everything(twice) == everything(single)
 
 
+def test_the_logs_have_every_kind_of_event():
+    seen: set[type] = set()
+
+    @settings(max_examples=300, database=None)
+    @given(logs())
+    def look(records):
+        seen.update(type(record.event) for record in records)
+
+    look()
+    assert seen == set(KINDS)
+
+
+class TestOtherFidelities:
+    def test_what_was_paid_stays_paid_and_pending_plays_cost_what_they_cost_now(self):
+        made = begun()
+        for event in (Asked(0, 0, 1), Told(0, 0.5, 1.0), Asked(1, 0, 1)):
+            made.apply(event)
+        made.apply(FidelitiesSet(fidelities_record(Fidelities([0.2, 3], [0.1, 0], SubGaussian(0.2)))))
+        assert (made.spent, made.reserved, made.fidelities.costs) == (1.0, 3.0, (0.2, 3.0))
+
+    def test_a_policy_remembers_what_it_would_have_with_them_from_the_start(self):
+        better = Fidelities([0.2, 1.5], [0.1, 0], SubGaussian(0.3))
+        changed, from_the_start = begun(MFBayes()), State(MFBayes(), better, ARMS, 1e6)
+        rng = np.random.default_rng(0)
+        for play in range(60):
+            arm, fidelity, reward = int(rng.integers(4)), int(rng.integers(2)), float(rng.normal())
+            for made in (changed, from_the_start):
+                made.apply(Asked(play, arm, fidelity))
+                made.apply(Told(play, reward, 0.7))
+        assert repr(changed.stats.memory) != repr(from_the_start.stats.memory)
+        changed.apply(FidelitiesSet(fidelities_record(better)))
+        assert repr(changed.stats.memory) == repr(from_the_start.stats.memory) != "None"
+
+
 def test_plays_that_are_not_numbered_on():
-    rows = unpack(pack(to_row(Record(1, 0.0, Asked(5, 0, 0)))))
-    with pytest.raises(ValueError, match="plays must be numbered on from 0"):
-        Ledger(Fidelities([1]), ["a"]).apply_all(rows)
+    with pytest.raises(InvalidArgument, match="plays must be numbered on from 0"):
+        begun().apply_all(PackedLog.of([Asked(5, 0, 0)]))
 
 
 def test_rows_cut_off_in_the_middle():

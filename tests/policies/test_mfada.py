@@ -26,7 +26,7 @@ from mfbandit import (
     simulate,
 )
 from mfbandit.core.divergence import kl_upper
-from mfbandit.policies.exploration import GRAIN, efforts, overlaps, roots
+from mfbandit.policies.exploration import RESOLUTION, exploration_levels, overlaps, roots
 from mfbandit.simulation.engines import lazy_scan as lazy
 from mfbandit.simulation.simulator import plain_run
 from tests.core.test_bounds import SubExponential
@@ -130,9 +130,11 @@ class TestLevel:
         spent = np.array(problem.fidelities.costs) @ plays
         direct = np.minimum(spent[:, None], np.sqrt(spent[:, None] * spent)).sum(axis=1)
         root = roots(plays, problem.fidelities)
-        ours = (root * GRAIN) * (overlaps(root) * GRAIN) * problem.fidelities.costs[0]
+        ours = (root * RESOLUTION) * (overlaps(root) * RESOLUTION) * problem.fidelities.costs[0]
         np.testing.assert_allclose(ours, direct, rtol=1e-9)
-        np.testing.assert_allclose(efforts(plays, problem.fidelities), np.log(1 + spent.sum() / direct), rtol=1e-8)
+        np.testing.assert_allclose(
+            exploration_levels(plays, problem.fidelities), np.log(1 + spent.sum() / direct), rtol=1e-8
+        )
 
     def test_kept_up_play_by_play_it_does_not_drift(self):
         problem = paper_problem(2, seed=1)
@@ -169,7 +171,7 @@ class TestAskTell:
             exp.tell(play, problem.draw(play.arm, play.fidelity, rng))
         assert len({play.arm for play in exp.ask(30)}) > 3
 
-    def test_pending_plays_climb_the_ladder(self):
+    def test_pending_plays_move_to_higher_fidelities(self):
         """One arm, nothing told: fidelities are left behind once enough plays are under way there, as with MF-UCB."""
         fid = Fidelities([1, 10, 100], [0.4, 0.3, 0], SubGaussian(0.2))
         exp = Experiment(MFAda(), arms=1, fidelities=fid)
@@ -250,7 +252,7 @@ def test_kl_in_another_range_is_the_same_scaled():
 
 
 def test_regret_is_a_fraction_of_mf_ucbs():
-    """Problem 2 at 40 full looks, 8 instances: 0.19 ± 0.04 was measured; at most 0.35 must hold."""
+    """Problem 2 at 40 K lambda_M, 8 instances: 0.19 ± 0.04 was measured; at most 0.35 must hold."""
     pairs = []
     for seed in range(8):
         problem = paper_problem(2, seed=900 + seed)

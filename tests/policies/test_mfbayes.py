@@ -33,7 +33,7 @@ from mfbandit import (
     simulate,
 )
 from mfbandit.policies.gaussian_chain import Posterior
-from mfbandit.policies.mfbayes import Chain, quantile
+from mfbandit.policies.mfbayes import MFBayesMemory, quantile
 from mfbandit.simulation.engines import mfbayes as bayes
 from mfbandit.simulation.simulator import plain_run
 from tests.policies.test_mfada import small
@@ -114,7 +114,7 @@ class TestPlays:
 class TestChain:
     def test_the_posterior_is_bayes_rule(self):
         """Two fidelities, one arm, against the joint Gaussian's conditional mean and variance."""
-        chain = Chain(
+        chain = MFBayesMemory(
             0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0, 0
         )
         stats = Stats.empty(2, 1)
@@ -131,7 +131,7 @@ class TestChain:
         assert belief.values[0] == pytest.approx(mean[1])
 
     def test_pending_plays_narrow_and_move_nothing(self):
-        chain = Chain(
+        chain = MFBayesMemory(
             0.3, 0.04, np.array([0.1]), np.array([0.01]), np.array([0.02]), np.array([0.09, 0.01]), 1, 1, 0, 0
         )
         stats = Stats.empty(2, 1)
@@ -157,7 +157,7 @@ class TestChain:
             stats.squares[m, arm] += reward * reward
             stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
         chain = stats.memory
-        assert isinstance(chain, Chain)
+        assert isinstance(chain, MFBayesMemory)
         assert chain.shifts[0] == pytest.approx(-0.3, abs=0.03)
         assert math.sqrt(chain.noise[0]) == pytest.approx(0.02, rel=0.5)
         assert chain.start == pytest.approx(0.8, abs=0.05)
@@ -212,11 +212,11 @@ class TestAskTell:
         assert again == [3, 1, 6, 4, 7]
 
     def test_many_workers_from_the_start(self):
-        """More workers than arms, before any result: everybody gets something, untouched arms first."""
+        """More workers than arms, before any result: each ask gets a play, untouched arms first."""
         exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
         assert sorted(play.arm for play in exp.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
-    def test_new_arms_are_looked_at(self):
+    def test_new_arms_are_played(self):
         exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
         rng = np.random.default_rng(0)
         for _ in range(40):
@@ -285,7 +285,7 @@ class TestAskTell:
         for reward in (0.1, 0.2):
             exp.tell(exp.ask(), reward)
         chain = exp.stats.memory
-        assert isinstance(chain, Chain)
+        assert isinstance(chain, MFBayesMemory)
         with pytest.raises(ValueError, match="read-only"):
             chain.noise[0] = 5
 
@@ -322,7 +322,7 @@ class TestSafeguard:
             play = exp.ask()
             exp.tell(play, rng.normal())
             memory = exp.stats.memory
-            assert memory is None or (isinstance(memory, Chain) and memory.due <= 1)
+            assert memory is None or (isinstance(memory, MFBayesMemory) and memory.due <= 1)
 
     def test_its_share_of_the_capital_goes_to_ucb_at_the_top(self):
         """With a share of 0.3, about 30 % of the capital is spent by UCB, besides what MFBayes spends there itself."""
@@ -332,7 +332,7 @@ class TestSafeguard:
         assert (sim.plays[-1] > 0).all()
 
     def test_it_bounds_the_loss_where_low_fidelities_are_useless(self):
-        """The best arm looks worst below the top, and MFBayes alone may never see it at its best."""
+        """The best arm is the worst at low fidelities, so MFBayes alone may never play it at the highest."""
         truth = np.array([0.5, 0.5, 0.5, 0.5, 0.9])
         low = np.array([0.5, 0.52, 0.54, 0.56, 0.1])
         problem = Problem([low, truth], Fidelities([1, 10]), Gaussian(0.05))
@@ -379,7 +379,7 @@ def random_small_problem(seed):
 
 
 def climbs_in_time(problem):
-    """Whether the looks at an arm below the top, sum of lambda(1 + 2 log n/psi(gamma)), take a quarter of its share."""
+    """Whether the plays of an arm below the top, sum of lambda(1 + 2 log n/psi(gamma)), take a quarter of its share."""
     fid = problem.fidelities
     n = 1000 * problem.arms
     rates = [tail.psi(gamma) for tail, gamma in zip(fid.tails[:-1], fid.gammas, strict=True)]
@@ -388,7 +388,7 @@ def climbs_in_time(problem):
 
 
 def stuck(problem, policy, seed):
-    """The share of the capital that was spent below the highest fidelity, by 1,000 full looks."""
+    """The share of the capital that was spent below the highest fidelity, at 1,000 K lambda_M."""
     full = problem.arms * problem.fidelities.costs[-1]
     sim = simulate(problem, policy, capital=1000 * full, seed=seed, grid=1)
     assert np.isfinite(sim.regret).all()
@@ -408,7 +408,7 @@ def test_no_run_gets_stuck_below_the_top(policy):
 
 
 def test_less_regret_than_ucb_on_learning_curves():
-    """Regret of the plays at 20 full looks on every eighth data set: the median was 0.46; at most 0.6 must hold."""
+    """Regret of the plays at 20 K lambda_M on every eighth data set: the median was 0.46; at most 0.6 must hold."""
     ratios = []
     for name in list(learning_curve_names())[::8]:
         problem = learning_curve_problem(name)
@@ -435,7 +435,7 @@ def test_paper_problems_without_biases():
 def test_a_table_that_runs_dry(policy):
     table = Replay([[[0.1, 0.2, 0.3]] * 2, [[0.2, 0.3]] * 2], replace=False)
     problem = Problem(table.means, Fidelities([1, 10], [0.2, 0], Bounded()), table)
-    with pytest.raises(RuntimeError, match=r"the Replay table ran dry: arm \d has [23] recorded rewards at"):
+    with pytest.raises(RuntimeError, match=r"Replay table exhausted: arm \d has [23] recorded rewards at"):
         simulate(problem, policy, capital=10_000)
 
 

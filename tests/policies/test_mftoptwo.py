@@ -24,7 +24,7 @@ from mfbandit import (
 )
 from mfbandit.core.budget import limit
 from mfbandit.experiment.serialization import policy_from_record, policy_record
-from mfbandit.policies.mftoptwo import Chain
+from mfbandit.policies.mftoptwo import MFTopTwoMemory
 from tests.policies.test_mfada import small
 from tests.policies.test_mfbayes import check_chain
 from tests.support.oracle_policies import TopTwo, policy_plays
@@ -142,7 +142,7 @@ class TestBudget:
         assert exp.best() == 2
 
     def test_a_comparison_needs_both(self):
-        """What is left pays for one look at the top, and nobody was looked at there: it goes on below."""
+        """The rest pays for one play at the top, where no arm was played: it goes on below."""
         exp = Experiment(MFTopTwo(60), arms=9, fidelities=COSTS, capital=60)
         plays = played_out(exp, lambda play, i: play.arm / 9 + 0.01 * (i % 3))
         assert [fidelity for _, fidelity in plays] == [1] * 15
@@ -197,7 +197,7 @@ class TestAskTell:
             assert exp.best() == plain.best()
 
     def test_many_workers_from_the_start(self):
-        """More workers than arms, before any result: everybody gets something, untouched arms first."""
+        """More workers than arms, before any result: each ask gets a play, untouched arms first."""
         exp = Experiment(MFTopTwo(1000), arms=3, fidelities=COSTS)
         plays = exp.ask(9)
         assert [play.arm for play in plays[:3]] == [0, 1, 2]
@@ -247,7 +247,7 @@ class TestAskTell:
         assert arms <= {0, 2, 3}
         assert exp.best() == 3
 
-    def test_new_arms_are_looked_at(self):
+    def test_new_arms_are_played(self):
         exp = Experiment(MFTopTwo(1000), arms=3, fidelities=COSTS)
         rng = np.random.default_rng(0)
         for _ in range(12):
@@ -256,13 +256,13 @@ class TestAskTell:
         assert exp.ask().arm == new
 
     def test_costs_that_change_on_the_way(self):
-        """Nothing of the old costs stays: a chain that links other fidelities than now is made anew."""
+        """No part of the old costs stays: a chain of other fidelities is replaced by a new one."""
         policy = MFTopTwo(100)
         stats = Stats.empty(3, 10)
         stats.counts[0], stats.sums[0], stats.squares[0] = 1, np.arange(10) / 10, (np.arange(10) / 10) ** 2
         stats = replace(stats, memory=policy.remember(stats, Fidelities([1, 50, 60])))
         dear, cheap = Fidelities([2, 60, 70]), Fidelities([1, 4, 16])
-        assert isinstance(stats.memory, Chain)
+        assert isinstance(stats.memory, MFTopTwoMemory)
         assert stats.memory.rows == (0, 2)
         for told in (dear, cheap):
             fresh = replace(stats, memory=None)
@@ -293,7 +293,7 @@ class TestAskTell:
         exp = Experiment(MFTopTwo(100), arms=2, fidelities=COSTS)
         exp.tell(exp.ask(), 0.1)
         chain = exp.stats.memory
-        assert isinstance(chain, Chain)
+        assert isinstance(chain, MFTopTwoMemory)
         with pytest.raises(ValueError, match="read-only"):
             chain.noise[0] = 5
 

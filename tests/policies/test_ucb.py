@@ -5,7 +5,7 @@ from mfbandit import UCB, Fidelities, NoResults, Stats, SubGaussian
 FID = Fidelities([1, 10], concentration=SubGaussian(0.1))
 
 
-def test_looks_at_the_highest_fidelity_alone():
+def test_plays_the_highest_fidelity_alone():
     low = Stats.empty(2, 2)
     low.counts[0] = 5
     low.sums[0] = [5, 0]

@@ -14,7 +14,7 @@ from mfbandit import (
     paper_problem,
     theory,
 )
-from mfbandit.problems.learning_curves import shipped
+from mfbandit.problems.learning_curves import bundled_curves
 
 PAPER = {
     1: (500, (1, 10, 1000), (0.2, 0.1, 0), Gaussian(0.2), SubGaussian(0.2)),
@@ -46,7 +46,7 @@ def test_grids(number, first, last):
 
 @pytest.mark.parametrize("number", [1, 2])
 @pytest.mark.parametrize("seed", range(20))
-def test_optimal_gaussian_arm_looks_worse_than_a_suboptimal_one(number, seed):
+def test_optimal_gaussian_arm_is_below_a_suboptimal_one_at_low_fidelities(number, seed):
     problem = paper_problem(number, seed)
     best = problem.optimal[0]
     others = np.delete(problem.means, best, axis=1)
@@ -101,7 +101,7 @@ class TestLearningCurves:
         problem = learning_curve_problem(name)
         assert 18 <= problem.arms <= 20
         assert len(problem.fidelities) == 4
-        assert len(shipped().learners(name)) == problem.arms
+        assert len(bundled_curves().learners(name)) == problem.arms
         assert (problem.means > 0).all()
         assert (problem.means <= 1).all()
 
@@ -111,7 +111,7 @@ class TestLearningCurves:
     def test_results_are_those_of_lcdb(self):
         """The linear support vector machine on 16 rows of cmc: 25 results in the original table."""
         problem = learning_curve_problem("cmc")
-        arm = shipped().learners("cmc").index("SVC_linear")
+        arm = bundled_curves().learners("cmc").index("SVC_linear")
         assert isinstance(problem.rewards, Replay)
         assert len(np.asarray(problem.rewards.samples[0][arm])) == 25
         assert problem.means[0, arm] == pytest.approx(0.404312, abs=1e-9)

@@ -59,9 +59,9 @@ def test_replay_in_order_runs_dry():
     problem = Problem(past.means, Fidelities([1]), past)
     rng = np.random.default_rng(1)
     assert [problem.draw(0, 0, rng, earlier=n) for n in range(2)] == [0.1, 0.2]
-    with pytest.raises(ValueError, match="earlier must say how many plays came before"):
+    with pytest.raises(ValueError, match="earlier must be the number of earlier plays"):
         problem.draw(0, 0, rng)
-    with pytest.raises(RuntimeError, match="ran dry: arm 0 has 2 recorded rewards at fidelity 0"):
+    with pytest.raises(RuntimeError, match="exhausted: arm 0 has 2 recorded rewards at fidelity 0"):
         problem.draw(0, 0, rng, earlier=2)
 
 
@@ -83,7 +83,7 @@ ANYTHING: Any = ["gaussian", Bernoulli, [1, 10]]
         ),
         (
             lambda: Problem([[0.5, 0.9], [0.5, 0.6]], FID, Gaussian(1)),
-            "arm 1 at fidelity 0 has mean 0.9, 0.3 from 0.6, and its bias is 0.2",
+            "got 0.9 for arm 1 at fidelity 0, 0.3 from 0.6, and a bias of 0.2",
         ),
         (
             lambda: Problem([[1.1], [1.0]], BITS, Bernoulli()),

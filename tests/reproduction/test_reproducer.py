@@ -11,7 +11,7 @@ from mfbandit import Simulation
 from mfbandit.reproduction import reproducer as module
 from mfbandit.reproduction.panels import PANELS, Panel, Settings, regret_numbers
 from mfbandit.reproduction.report import report
-from mfbandit.reproduction.reproducer import finished, reproduce
+from mfbandit.reproduction.reproducer import load_record, reproduce
 
 
 @pytest.fixture(scope="module")
@@ -118,9 +118,9 @@ def test_finished_panels_are_not_made_again(made, monkeypatch):
 
 
 def test_other_settings_make_them_again(made):
-    assert finished(made, "means", Settings(5, 3, True)) is not None
-    assert finished(made, "means", Settings(6, 3, True)) is None
-    assert finished(made, "means", Settings(5, 4, True)) is None
+    assert load_record(made, "means", Settings(5, 3, True)) is not None
+    assert load_record(made, "means", Settings(6, 3, True)) is None
+    assert load_record(made, "means", Settings(5, 4, True)) is None
 
 
 class TestRecords:
@@ -129,7 +129,7 @@ class TestRecords:
     @pytest.fixture
     def folder(self, tmp_path):
         reproduce(tmp_path, runs=2, only="partition")
-        assert finished(tmp_path, "partition", self.settings) is not None
+        assert load_record(tmp_path, "partition", self.settings) is not None
         return tmp_path
 
     @pytest.mark.parametrize("damage", [lambda path: path.unlink(), lambda path: path.write_bytes(b"")])
@@ -137,14 +137,14 @@ class TestRecords:
         picture = folder / "figure-1-partition.svg"
         before = picture.read_bytes()
         damage(picture)
-        assert finished(folder, "partition", self.settings) is None
+        assert load_record(folder, "partition", self.settings) is None
         reproduce(folder, runs=2, only="partition")
         assert picture.read_bytes() == before
 
     @pytest.mark.parametrize("text", ["{", "[1]", "null", '"x"', "{}", "\xff"])
     def test_records_that_are_none(self, folder, text):
         (folder / "panels" / "partition.json").write_text(text)
-        assert finished(folder, "partition", self.settings) is None
+        assert load_record(folder, "partition", self.settings) is None
 
     @pytest.mark.parametrize(
         ("key", "value"),
@@ -153,7 +153,7 @@ class TestRecords:
     def test_records_with_something_wrong(self, folder, key, value):
         path = folder / "panels" / "partition.json"
         path.write_text(json.dumps(json.loads(path.read_text()) | {key: value}))
-        assert finished(folder, "partition", self.settings) is None
+        assert load_record(folder, "partition", self.settings) is None
 
     def test_an_interrupted_run_with_other_settings_does_not_pass_for_the_old_one(self, folder, monkeypatch):
         before = (folder / "figure-1-partition.svg").read_bytes()
@@ -168,13 +168,13 @@ class TestRecords:
         with pytest.raises(KeyboardInterrupt):
             reproduce(folder, runs=2, seed=7, only="partition")
         monkeypatch.undo()
-        assert finished(folder, "partition", self.settings) is None
+        assert load_record(folder, "partition", self.settings) is None
         reproduce(folder, runs=2, only="partition")
         assert (folder / "figure-1-partition.svg").read_bytes() == before
         assert not list(folder.rglob("*.part"))
 
     def test_a_second_run_at_once_is_kept_out(self, folder):
-        with module.locked(folder), pytest.raises(ValueError, match="another run is writing to"):
+        with module.lock_folder(folder), pytest.raises(ValueError, match="Another run is writing to"):
             reproduce(folder, runs=2, only="means")
 
     def test_panels_of_other_settings_are_named(self, folder, capsys):
@@ -184,11 +184,11 @@ class TestRecords:
 
     def test_what_is_taken_over_is_said(self, folder, capsys):
         reproduce(folder, runs=2, only="partition")
-        assert "1 of 1 panels taken over from an earlier run" in capsys.readouterr().err
+        assert "1 of 1 panels kept from an earlier run" in capsys.readouterr().err
 
     def test_new_code_makes_them_again(self, folder, monkeypatch):
         monkeypatch.setattr(module, "source_digest", lambda: "other")
-        assert finished(folder, "partition", self.settings) is None
+        assert load_record(folder, "partition", self.settings) is None
 
 
 class Reader(html.parser.HTMLParser):
@@ -226,8 +226,8 @@ class TestPage:
         assert all(link.startswith("data:image/svg+xml;base64,") for link in page.links)
 
     def test_tells_the_story_in_order(self, page):
-        headings = ["The setting", "The algorithm", "Figure 1", "Figure 3", "Figure 2: regret", "who is played where"]
-        headings += ["Table 1", "Where MF-UCB loses", "Real data", "Beyond the paper", "Do it again"]
+        headings = ["The setting", "The algorithm", "Figure 1", "Figure 3", "Figure 2: regret", "plays of each arm"]
+        headings += ["Table 1", "Where MF-UCB loses", "Real data", "Beyond the paper", "Run it yourself"]
         places = [page.text.index(heading) for heading in headings]
         assert places == sorted(places)
 
@@ -266,4 +266,4 @@ class TestPage:
 
     def test_of_nothing(self):
         empty = {"settings": {"runs": 2, "seed": 0, "quick": False}, "versions": {}, "seconds": 0, "panels": {}}
-        assert "Parts of the paper, measured anew." in report(empty, {})
+        assert "Parts of the paper, reproduced." in report(empty, {})

@@ -185,7 +185,7 @@ class TestIsNative:
     def test_a_missing_extra_is_named(self):
         code = "import sys; sys.modules['sklearn'] = None; import mfbandit; mfbandit.MFSearchCV"
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
-        assert "ImportError: a search needs scikit-learn" in done.stderr
+        assert "MissingExtra: MFSearchCV needs scikit-learn" in done.stderr
         assert "pip install 'mfbandit[sklearn]'" in done.stderr
 
 

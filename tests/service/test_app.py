@@ -88,7 +88,7 @@ class TestExperiments:
         address = "/api/experiments/made"
         problem(client.delete(address), 422, "invalid", "query.confirm")
         problem(
-            client.delete(address, params={"confirm": "mad"}), 422, "invalid", "the name again, 'made'", "got 'mad'"
+            client.delete(address, params={"confirm": "mad"}), 422, "invalid", "To delete 'made', pass confirm='made'"
         )
         assert client.delete(address, params={"confirm": "made"}).json() == {"deleted": "made"}
         problem(client.get(address), 404, "unknown-experiment", "'made'")
@@ -98,7 +98,7 @@ class TestExperiments:
         first = create(client, "once", request_key="k1")
         assert create(client, "once", request_key="k1")["id"] == first["id"]
         body = {"name": "once", "arms": 2, "fidelities": FIDELITIES}
-        problem(post(client, "/api/experiments", **body), 409, "conflict", "has an experiment 'once' already")
+        problem(post(client, "/api/experiments", **body), 409, "conflict", "Experiment 'once' already exists")
         problem(post(client, "/api/experiments", **body, request_key="k2"), 409, "conflict")
 
     @pytest.mark.parametrize(
@@ -139,7 +139,7 @@ class TestExperiments:
                     address, verb = path.replace("{name}", "no-such"), path.rpartition("/")[2]
                     json = bodies[verb] if method == "post" else None
                     answer = client.request(method, address, json=json, params={"confirm": "no-such"})
-                    problem(answer, 404, "unknown-experiment", "an experiment must be one of those that are there")
+                    problem(answer, 404, "unknown-experiment", "Experiment not found")
 
 
 class TestPlays:
@@ -155,7 +155,7 @@ class TestPlays:
         tell(client, ads, first)
         assert ask(client, ads, n=2, request_key="k") == first
         assert ask(client, ads, n=2, request_key="other") != first
-        problem(post(client, f"{ads}/notes", text="x", request_key="k"), 409, "conflict", "'k'", "another one's")
+        problem(post(client, f"{ads}/notes", text="x", request_key="k"), 409, "conflict", "'k'", "already used")
 
     def test_as_many_as_fit_into_the_capital(self, client):
         create(client, "poor", capital=2)
@@ -214,7 +214,7 @@ class TestPlays:
         assert {play["id"]: play["due"] for play in client.get(f"{ads}/pending").json()["plays"]} == due
         tell(client, ads, plays[1:])
         before = events(client, ads)
-        problem(post(client, f"{ads}/renew", plays=ids), 409, "conflict", "under way", "Told")
+        problem(post(client, f"{ads}/renew", plays=ids), 409, "conflict", "pending", "Told")
         problem(post(client, f"{ads}/renew", plays=[ids[0], "nobody-1"]), 404, "unknown-play")
         assert events(client, ads) == before
 

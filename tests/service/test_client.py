@@ -423,7 +423,7 @@ class TestSharing:
             return made[-1]
 
         real = mfbandit.service.client._new_client
-        monkeypatch.setattr(mfbandit.client, "_new_client", slow)
+        monkeypatch.setattr(mfbandit.service.client, "_new_client", slow)
         with connect(service.url) as store, ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _: store.list(), range(4)))
             assert [client.is_closed for client in made].count(False) == 1

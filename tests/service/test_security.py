@@ -302,7 +302,7 @@ class TestTricks:
     @pytest.mark.parametrize("trick", TRICKS)
     def test_plays(self, client, trick):
         answer = client.post("/api/experiments/ads/tell", json={"results": [{"play": trick, "reward": 1.0}]})
-        problem(answer, 404, "unknown-play", "must have been asked from this experiment")
+        problem(answer, 404, "unknown-play", "was not asked from this experiment")
 
     @pytest.mark.parametrize("trick", TRICKS)
     def test_names_of_tokens(self, tmp_path, trick):

@@ -21,7 +21,7 @@ work(sys.argv[1], int(sys.argv[2]))
 
 def work(url, seed):
     """Make plays until the capital is spent; print each with its result."""
-    draw = random.Random(seed)  # noqa: S311 - no secret
+    draw = random.Random(seed)
     with connect(url) as store:
         experiment = store.open("race")
         while True:

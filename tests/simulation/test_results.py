@@ -1,5 +1,5 @@
-import builtins
 import json
+import sys
 
 import numpy as np
 import pytest
@@ -180,14 +180,7 @@ def test_frame():
 
 
 def test_frame_without_pandas(monkeypatch):
-    real = builtins.__import__
-
-    def missing(name, *rest):
-        if name == "pandas":
-            raise ImportError(name)
-        return real(name, *rest)
-
     sim = simulate(PROBLEM, UCB(), capital=1000)
-    monkeypatch.setattr(builtins, "__import__", missing)
+    monkeypatch.setitem(sys.modules, "pandas", None)  # what Python takes for a module that is not there
     with pytest.raises(ImportError, match=r"to_frame\(\) needs pandas: pip install pandas"):
         sim.to_frame()

@@ -195,7 +195,7 @@ class TestErrors:
         past = Replay([[[0.5, 0.6]] * 2, [[0.5, 0.6]] * 2], replace=False)
         fid = Fidelities([1, 10], [0.3, 0], Bounded())
         level = 1 if isinstance(policy, UCB) else 0
-        with pytest.raises(RuntimeError, match=f"ran dry: arm 0 has 2 recorded rewards at fidelity {level}"):
+        with pytest.raises(RuntimeError, match=f"exhausted: arm 0 has 2 recorded rewards at fidelity {level}"):
             simulate(Problem(past.means, fid, past), policy, capital=1000)
 
     def test_biases_that_are_not_known(self):

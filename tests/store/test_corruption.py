@@ -25,7 +25,7 @@ TRIALS = 300
 
 def fill(path: Path) -> None:
     """Every kind of event that has a text, keys, tokens, and more events than a snapshot has."""
-    chance = random.Random(0)  # noqa: S311 - no secrets
+    chance = random.Random(0)
     with mfb.Store(path) as store:
         for name in NAMES:
             store.create(name, mfb.MFUCB(), arms=["a", "b"], fidelities=FIDELITIES, capital=5e3, request_key=name)
@@ -102,9 +102,17 @@ def _state(experiment: DurableExperiment) -> list[Any]:
     stats = experiment.stats
     arrays = [getattr(stats, name).tobytes() for name in ("counts", "sums", "squares", "pending", "active")]
     plain = [experiment.definition, experiment.lease, experiment.created, experiment.capital, experiment.policy]
-    keys = {key: (request.kind, request.made) for key, request in experiment._requests.items()}
+    keys = {key: (request.kind, request.made) for key, request in experiment._logged._folded.requests.known.items()}
     sums = [experiment.spent, experiment.reserved, experiment.arms, experiment.set_aside]
-    return [*arrays, *plain, keys, *sums, experiment.pending, experiment.leases, experiment._entry.request]
+    return [
+        *arrays,
+        *plain,
+        keys,
+        *sums,
+        experiment.pending,
+        experiment.leases,
+        experiment._logged._folded.entry.request,
+    ]
 
 
 def is_same(path: Path, before: dict[str, Any], *, read_only: bool) -> bool:
@@ -133,7 +141,7 @@ class Damage:
 
 
 def damages(size: int) -> list[Damage]:
-    chance = random.Random(7)  # noqa: S311 - no secrets
+    chance = random.Random(7)
     made = [Damage(chance.randrange(1, size), None) for _ in range(TRIALS // 4)]
     while len(made) < TRIALS:
         length = int(LARGEST ** chance.random())  # as many short ones as long ones

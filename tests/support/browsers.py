@@ -10,7 +10,7 @@ from urllib.parse import urlsplit
 
 from playwright.sync_api import Browser, ConsoleMessage, Dialog, Page, sync_playwright
 
-from tests.conftest import missing
+from tests.support.requirements import missing, no_chromium
 
 PATIENCE = 20_000  # milliseconds until something that should happen is taken to be missing
 
@@ -18,11 +18,10 @@ PATIENCE = 20_000  # milliseconds until something that should happen is taken to
 @contextmanager
 def chromium() -> Iterator[Browser]:
     """The Chromium of this machine, without a window."""
-    program = shutil.which("chromium")
-    if program is None:
-        missing("Chromium is not installed")
+    if reason := no_chromium():
+        missing(reason)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=program, args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
         yield browser
         browser.close()
 

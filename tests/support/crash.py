@@ -24,9 +24,11 @@ from typing import Protocol, TypeVar
 
 import mfbandit as mfb
 from mfbandit.core.stats import Play
+from mfbandit.experiment import AnyExperiment
 from mfbandit.experiment.codec import Record as Entry
 from mfbandit.experiment.events import ArmRestored, ArmSetAside, Asked, Event, Expired, Failed, Renewed, Told
 from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
+from mfbandit.experiment.log_check import check_possible
 from mfbandit.service.client import RemoteExperiment
 from mfbandit.store.durable_experiment import DurableExperiment
 from tests.support.postgres import free_port
@@ -184,7 +186,7 @@ class Client(threading.Thread):
     def __init__(self, number: int, url: str, signs: Signs, seed: int) -> None:
         super().__init__(name=f"client {number}", daemon=True)
         self.diary = Diary(list(POLICIES)[number // 2 % len(POLICIES)])
-        self._number, self._signs, self._random = number, signs, random.Random(f"{seed} {number}")  # noqa: S311 - no secrets
+        self._number, self._signs, self._random = number, signs, random.Random(f"{seed} {number}")
         self._url, self._patience = url, 0.1 if number % 3 else PATIENCE
         self._restores = number % 2 == 0 and number < 2 * len(POLICIES)  # one for each experiment
         self._turns = 0
@@ -391,7 +393,7 @@ def _clients(service: Service, plan: Plan) -> Iterator[Load]:
 
 
 def _kill_all(load: Load, plan: Plan, server: Server | None, tick: Callable[[int], bool]) -> int:
-    chance, kills = random.Random(plan.seed), 0  # noqa: S311 - no secrets
+    chance, kills = random.Random(plan.seed), 0
     service, signs = load.service, load.signs
     while True:
         service.wait(*POLICIES)
@@ -506,7 +508,7 @@ def _replay(experiment: DurableExperiment, log: Iterable[Entry]) -> None:
     dues: dict[int, float | None] = {}
     for entry in log:
         _check_rule(plain, entry, dues)
-        plain._ledger.check(entry.event)
+        check_possible(plain.folded, entry.event)
         plain._add(entry.event)
         if isinstance(entry.event, Asked | Renewed):
             dues[entry.event.play] = entry.due
@@ -524,15 +526,15 @@ def _check_rule(plain: Experiment, entry: Entry, dues: dict[int, float | None]) 
             if plain._choose() != (arm, fidelity):
                 raise AssertionError(f"the policy would have chosen {plain._choose()}, and the log has {event}")
         case ArmSetAside(arm):
-            if plain._ledger.failures[arm] < FAILURES_IN_A_ROW:
-                raise AssertionError(f"{event} came after {plain._ledger.failures[arm]} failures")
+            if plain.folded.failures[arm] < FAILURES_IN_A_ROW:
+                raise AssertionError(f"{event} came after {plain.folded.failures[arm]} failures")
         case Expired(play):
             due = dues[play]
             if due is None or due > entry.time:
                 raise AssertionError(f"{event} came at {entry.time}, and was due at {due}")
 
 
-def state(experiment: Experiment) -> dict[str, object]:
+def state(experiment: AnyExperiment) -> dict[str, object]:
     """Everything that the log makes, to the last bit."""
     stats = experiment.stats
     arrays = {name: getattr(stats, name) for name in ("counts", "sums", "squares", "pending", "active")}

@@ -11,7 +11,7 @@ import numpy as np
 
 from mfbandit import Bounded, Stats
 
-GRAIN = 2.0**-30
+RESOLUTION = 2.0**-30
 
 
 def policy_plays(problem, policy, n, seed, look=lambda _: None):
@@ -40,14 +40,14 @@ def spent_on(plays, costs, k):
 def level_ratios(plays, costs):
     """S/H_k for every arm, H_k = sum over j of min(c_k, sqrt(c_k c_j))."""
     arms = range(len(plays[0]))
-    roots = [math.floor(math.sqrt(spent_on(plays, costs, k) / costs[0]) / GRAIN + 0.5) for k in arms]
+    roots = [math.floor(math.sqrt(spent_on(plays, costs, k) / costs[0]) / RESOLUTION + 0.5) for k in arms]
     total = 0.0
     for m, cost in enumerate(costs):
         total += cost * sum(plays[m])
     ratios = []
     for k in arms:
         overlap = sum(min(roots[k], roots[j]) for j in arms)
-        ratios.append(total / costs[0] / ((roots[k] * GRAIN) * (overlap * GRAIN)) if roots[k] else math.inf)
+        ratios.append(total / costs[0] / ((roots[k] * RESOLUTION) * (overlap * RESOLUTION)) if roots[k] else math.inf)
     return ratios
 
 

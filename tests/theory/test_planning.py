@@ -20,7 +20,7 @@ from mfbandit import (
     simulate,
     theory,
 )
-from mfbandit.theory.planning import afford, climb
+from mfbandit.theory.planning import allocation_at, allocation_for
 from tests.support.strategies import problems
 
 ADS = Fidelities([1, 10, 60], [0.2, 0.1, 0], Bounded(), names=["a minute", "ten minutes", "an hour"])
@@ -41,7 +41,7 @@ class TestAgainstSimulation:
         assert expected.regret == pytest.approx(sim.regret.mean(), rel=0.08)
 
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
-    def test_ucb_is_the_ladder_with_the_top_alone(self, number):
+    def test_ucb_is_the_highest_fidelity_alone(self, number):
         problem = paper_problem(number, seed=3)
         capital = 10 * problem.arms * problem.fidelities.costs[-1]
         sim = simulate(problem, UCB(), capital=capital, runs=10, seed=4, grid=1)
@@ -59,8 +59,8 @@ class TestAgainstSimulation:
 
 @given(problems(max_arms=12, any_psi=True), st.floats(0.01, 1e6), st.sampled_from([0.5, 2.0, 5.0]))
 @settings(max_examples=150, deadline=None)
-def test_spends_the_capital_and_settles_every_arm(problem, looks, rho):
-    capital = looks * problem.arms * problem.fidelities.costs[0]
+def test_spends_the_capital_and_settles_every_arm(problem, plays, rho):
+    capital = plays * problem.arms * problem.fidelities.costs[0]
     expected = plan(problem.fidelities, capital, means=problem.means, rho=rho)
     assert expected.spending.sum() == pytest.approx(capital, rel=2e-4)
     assert expected.settles.sum() == pytest.approx(1)
@@ -70,8 +70,8 @@ def test_spends_the_capital_and_settles_every_arm(problem, looks, rho):
     assert "NAN" not in str(expected).upper()
 
 
-def test_a_rung_by_hand():
-    """psi(x) = 2x², costs 1 and 4, bias 1/4, so gamma = 1/8; best mean 3/4; resolution 1/8, effort 1.
+def test_an_allocation_by_hand():
+    """psi(x) = 2x², costs 1 and 4, bias 1/4, so gamma = 1/8; best mean 3/4; resolution 1/8, rho log n = 1.
 
     Arm 0: gap 3/4 − 1/8 − 1/4 = 3/8, width 1/2 ≥ 1/8: settled low by 1/(2/4) = 2 plays.
     Arm 1: gap 3/4 − 5/8 − 1/4 = −1/8, width 0 < 1/8: 1/(2/64) = 32 plays low, then gap 1/4, width 3/8: 32/9 plays high.
@@ -79,14 +79,14 @@ def test_a_rung_by_hand():
     """
     fid = Fidelities([1, 4], [0.25, 0], Bounded())
     problem = Problem([[0.125, 0.625, 0.75], [0.25, 0.5, 0.75]], fid, Gaussian(0.5))
-    rung = climb(problem, theory.gaps(problem), resolution=0.125, effort=1.0)
-    np.testing.assert_allclose(rung.plays, np.array([[2, 32, 32], [0, 32 / 9, 32]]), rtol=1e-14)
-    assert rung.settled_by.tolist() == [0, 1, 1]
-    assert rung.spent == pytest.approx(66 + 4 * (32 / 9 + 32))
+    allocation = allocation_at(problem, theory.gaps(problem), resolution=0.125, rho_log_n=1.0)
+    np.testing.assert_allclose(allocation.plays, np.array([[2, 32, 32], [0, 32 / 9, 32]]), rtol=1e-14)
+    assert allocation.settled_by.tolist() == [0, 1, 1]
+    assert allocation.spent == pytest.approx(66 + 4 * (32 / 9 + 32))
 
 
 def test_more_capital_resolves_more():
-    resolutions = [afford(paper_problem(1), capital, 2.0).resolution for capital in (1e5, 1e6, 1e7, 1e8)]
+    resolutions = [allocation_for(paper_problem(1), capital, 2.0).resolution for capital in (1e5, 1e6, 1e7, 1e8)]
     assert resolutions == sorted(resolutions, reverse=True)
 
 
@@ -134,7 +134,7 @@ class TestGuesses:
         assert plan(top, 1000, means=[0.1, 0.5], seed=1).regret == plan(top, 1000, means=[0.1, 0.5], seed=2).regret
 
     def test_drawn_low_means_are_clipped_to_the_range(self):
-        """Arms at 0 cannot look worse than 0, so low fidelities can settle fewer of them."""
+        """Low-fidelity means of arms at 0 are not below 0, so low fidelities can settle fewer of them."""
         wide = Fidelities([1, 10], [0.5, 0], SubGaussian(0.5))
         narrow = Fidelities([1, 10], [0.5, 0], Bounded(0, 1))
         means = [0.0] * 20 + [1.0]
@@ -146,39 +146,41 @@ class TestGuesses:
             plan(ADS, 100, prior=[0.1, 0.2], seed=seed)
 
 
-def test_every_arm_is_looked_at_once():
-    """Half a look more than one each: all low, all arms."""
+def test_every_arm_is_played_once():
+    """Capital for one play of each arm at the lowest fidelity and half a play more."""
     expected = plan(ADS, 30, means=np.linspace(0, 1, 20))
     assert expected.plays[0] == pytest.approx(30, rel=1e-3)
     problem = Problem([[0.0, 100.0], [0.0, 100.0]], Fidelities([1, 10], [0.1, 0], SubGaussian(0.1)), Gaussian(0.1))
-    assert climb(problem, theory.gaps(problem), 1.0, 1.0).plays[0, 0] == 1
+    assert allocation_at(problem, theory.gaps(problem), 1.0, 1.0).plays[0, 0] == 1
 
 
 def test_sizes_that_do_not_go_together_end_in_a_sentence():
-    with pytest.raises(ValueError, match=r"capital must be of a size with the costs, \[1.0, 10.0\], .*, got 2e\+93"):
+    with pytest.raises(
+        ValueError, match=r"capital must be of a size that fits the costs, \[1.0, 10.0\], .*, got 2e\+93"
+    ):
         plan(Fidelities([1, 10], [0.1, 0], SubGaussian(1e-119)), 2e93, means=[0.1, 0.2, 0.5])
 
 
 class TestWords:
     def test_a_fidelity_that_is_in_the_way(self):
-        """Nearly as expensive as the truth and nearly as biased as the one below."""
+        """Nearly as expensive as the highest fidelity and nearly as biased as the one below."""
         fid = Fidelities([1, 9, 10], [0.2, 0.19, 0], SubGaussian(0.2))
         verdicts = plan(fid, 100_000, means=np.linspace(0, 1, 100)).verdicts
-        assert verdicts[0].startswith("Fidelity 0 earns its place: it can settle")
-        assert verdicts[1].startswith("Fidelity 1 does not earn its place: without it regret would be 0.")
-        assert verdicts[2].startswith("Fidelity 2 is the truth;")
+        assert verdicts[0].startswith("Fidelity 0 helps: it can settle")
+        assert verdicts[1].startswith("Fidelity 1 hurts: without it regret would be 0.")
+        assert verdicts[2].startswith("Fidelity 2 is the highest;")
 
-    def test_capital_for_less_than_a_look(self):
+    def test_capital_for_less_than_a_play_of_each_arm(self):
         expected = plan(ADS, 10, means=np.linspace(0, 1, 20))
         assert math.isinf(expected.resolution)
-        assert "does not pay for one look at each of the 20 arms" in str(expected)
+        assert "does not pay for one play of each of the 20 arms" in str(expected)
         assert expected.plays.tolist() == [10, 0, 0]
         assert expected.regret == pytest.approx(5)
 
     def test_one_arm_has_no_regret(self):
         expected = plan(ADS, 1000, means=[0.5])
         assert expected.regret == 0
-        assert "makes hardly a difference" in expected.verdicts[0]
+        assert "makes little difference" in expected.verdicts[0]
 
 
 class TestBadInput:
@@ -189,7 +191,7 @@ class TestBadInput:
             plan(ADS, 100, means=[0.1], prior=[0.1])
 
     def test_arms_with_means(self):
-        with pytest.raises(ValueError, match=r"arms goes with prior.*got arms=3"):
+        with pytest.raises(ValueError, match=r"arms must not be given with means.*got 3"):
             plan(ADS, 100, means=[0.1], arms=3)
 
     @pytest.mark.parametrize(
@@ -213,7 +215,9 @@ class TestBadInput:
             plan(ADS, 100, prior=[0.1, math.nan])
 
     def test_past_results_that_break_the_biases(self):
-        with pytest.raises(ValueError, match=r"means must lie within .*: column 0 has 0.9 at fidelity 0 and 0.5"):
+        with pytest.raises(
+            ValueError, match=r"means must lie within .*, got 0.9 in column 0 at fidelity 0, 0.5 at the highest"
+        ):
             plan(ADS, 100, means=[[0.9, 0.5], [0.5, 0.5], [0.5, 0.5]])
 
     @pytest.mark.parametrize("capital", [0, -1, math.inf, math.nan])

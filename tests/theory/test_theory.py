@@ -278,14 +278,14 @@ class TestDetails:
 
     def test_a_little_more_noise_is_too_much(self):
         problem = Problem(MEANS, Fidelities([1, 4, 16], [0.25, 0.125, 0], SubGaussian(0.49)), Bernoulli())
-        with pytest.raises(ValueError, match=r"a scale of 0.5 where fidelity 0 says 0.49"):
+        with pytest.raises(ValueError, match=r"a scale of 0.5 at fidelity 0, whose concentration has 0.49"):
             theory.upper_bound(problem, 100, rho=5)
 
     def test_a_little_more_bias_is_too_much(self):
         problem = Problem(
             [[0.51, 0.5], [0.25, 0.6]], Fidelities([1, 4], [0.25, 0], Bounded()), Bernoulli(), misspecified=True
         )
-        with pytest.raises(ValueError, match=r"lies 0.01 beyond its bias of 0.25"):
+        with pytest.raises(ValueError, match=r"exceeds its bias of 0.25 by 0.01"):
             theory.upper_bound(problem, 100, rho=5)
 
     def test_lemma_11_needs_no_square(self):
@@ -493,15 +493,17 @@ BOUNDS: dict[str, tuple[Any, str]] = {
 
 class TestConditions:
     @pytest.mark.parametrize(("bound", "name"), BOUNDS.values(), ids=BOUNDS)
-    def test_noise_beyond_what_was_told(self, bound, name):
-        with pytest.raises(ValueError, match=rf"{name}.*eq. 2.*0.5 where fidelity \d says 0.25"):
+    def test_noise_beyond_the_concentration(self, bound, name):
+        with pytest.raises(ValueError, match=rf"{name}.*eq. 2.*0.5 at fidelity \d, whose concentration has 0.25"):
             bound(noisier())
         assert any("eq. 2" in caveat for caveat in bound(noisier(), unproven=True).caveats)
 
     @pytest.mark.parametrize("which", [name for name in BOUNDS if name != "ucb"])
     def test_misspecified_problems(self, which):
         bound, name = BOUNDS[which]
-        with pytest.raises(ValueError, match=rf"{name}.*misspecified problem: arm 0 at fidelity 0 lies 0.45 beyond"):
+        with pytest.raises(
+            ValueError, match=rf"{name}.*misspecified problem: arm 0 at fidelity 0 exceeds its bias of .* by 0.45"
+        ):
             bound(misspecified())
         assert any("misspecified" in caveat for caveat in bound(misspecified(), unproven=True).caveats)
 
@@ -519,7 +521,7 @@ class TestConditions:
     def test_one_psi_of_ones_own_does_not_hide_the_others(self):
         fid = Fidelities([1, 4], [0.25, 0], [SubExponential(), SubGaussian(0.01)])
         problem = Problem([[0.5, 0.6], [0.5, 0.6]], fid, Gaussian(0.5))
-        with pytest.raises(ValueError, match=r"fidelity 1 says 0.01"):
+        with pytest.raises(ValueError, match=r"fidelity 1, whose concentration has 0.01"):
             theory.upper_bound(problem, 100, rho=5)
 
     def test_tables_replayed_in_order(self):
@@ -661,7 +663,7 @@ class TestEdges:
         assert theory.plays_tail(by_hand(), 1, 1, rho=5).own.tolist() == [1, 1, 1, 1, 0]
 
     def test_certain_rewards(self):
-        """Gaussian rewards without noise: one look is enough evidence, whatever the capital."""
+        """Gaussian rewards without noise: one play is enough evidence at any capital."""
         problem = Problem(MEANS, by_hand().fidelities, Gaussian(0))
         assert theory.lower_bound(problem, form="divergence").total == 0
 

@@ -1,1 +1,1 @@
-"""Pieces that every room uses: types of arrays, checks of arguments, tables, progress."""
+"""Helpers for every room: array types, argument checks, text tables, progress bars, quantiles."""

@@ -1,13 +1,16 @@
-"""Results as text: columns for people, strict JSON for machines."""
+"""Results as text: aligned columns for people, strict JSON for programs."""
 
 import json
 import math
 from collections.abc import Sequence
-from typing import Any
+
+from mfbandit._internal.typing import JSON
+
+FIRST_WITHOUT_DECIMALS, FIRST_WITH_EXPONENT = 1000, 1e15
 
 
 def columns(rows: Sequence[Sequence[str]]) -> list[str]:
-    r"""One line a row, the first column flush left and the others flush right.
+    r"""Align rows of cells: the first column to the left, the others to the right; one line per row.
 
     >>> print("\n".join(columns([("policy", "regret"), ("UCB", "1,234")])))
     policy  regret
@@ -21,18 +24,18 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
 
 
 def readable(value: float) -> str:
-    """A number with about four digits that matter.
+    """Format a number with about four significant digits; NaN is a dash.
 
     >>> [readable(value) for value in (1234567.8, 12.3456, 0.000123456, float("nan"))]
     ['1,234,568', '12.35', '0.0001235', '-']
     """
     if math.isnan(value):
         return "-"
-    return f"{value:,.0f}" if 1000 <= abs(value) < 1e15 else f"{value:.4g}"  # noqa: PLR2004 - four digits
+    return f"{value:,.0f}" if FIRST_WITHOUT_DECIMALS <= abs(value) < FIRST_WITH_EXPONENT else f"{value:.4g}"
 
 
-def strict_json(value: Any, indent: int | None = None) -> str:  # noqa: ANN401 - whatever JSON can hold
-    """JSON without NaN and infinities, which it does not have: they become null.
+def strict_json(value: JSON, indent: int | None = None) -> str:
+    """Encode a value as JSON; NaN and infinities, which JSON does not have, become null.
 
     >>> strict_json({"left": [1.5, float("inf")]})
     '{"left": [1.5, null]}'
@@ -40,7 +43,7 @@ def strict_json(value: Any, indent: int | None = None) -> str:  # noqa: ANN401 -
     return json.dumps(_finite(value), indent=indent, allow_nan=False)
 
 
-def _finite(value: Any) -> Any:  # noqa: ANN401
+def _finite(value: JSON) -> JSON:
     if isinstance(value, dict):
         return {key: _finite(item) for key, item in value.items()}
     if isinstance(value, list | tuple):

@@ -1,4 +1,4 @@
-"""How far a long job has come: a bar with the time left on a terminal, plain lines elsewhere, or nothing."""
+"""Progress of long jobs: a bar on a terminal, plain lines without Rich; and handling of Ctrl-C."""
 
 import signal
 import sys
@@ -7,25 +7,35 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from types import FrameType
 
+from mfbandit._internal.imports import installed
+
 Tick = Callable[[float], None]
+"""Called with an amount of work each time that amount is done."""
+
+PLAIN_LINES = 10  # in all, where there is no bar
 
 
 @contextmanager
-def bar(description: str, total: float, *, shown: bool | None = None) -> Iterator[Tick]:
-    """A function that takes amounts of work as they are done, and a bar on standard error meanwhile.
+def progress_bar(description: str, total: float, *, shown: bool | None = None) -> Iterator[Tick]:
+    """Show a progress bar on standard error; yield the function that advances it.
+
+    Without Rich there is a plain line for each tenth of the work.
 
     Args:
         description: what is being done.
         total: the amount of all work.
         shown: whether to show the bar; by default on a terminal.
 
-    >>> with bar("counting", total=3, shown=False) as tick:
+    >>> with progress_bar("counting", total=3, shown=False) as tick:
     ...     tick(1)
     """
     if not (sys.stderr.isatty() if shown is None else shown):
         yield lambda _: None
         return
-    from rich.console import Console  # only where a bar is shown
+    if not installed("rich"):
+        yield _plain_lines(description, total)
+        return
+    from rich.console import Console  # rich is loaded only where a bar is shown
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
@@ -35,14 +45,29 @@ def bar(description: str, total: float, *, shown: bool | None = None) -> Iterato
         live.update(task, completed=total)
 
 
-def note(text: str, *, on_terminal: bool = True) -> None:
-    """A line on standard error.
+def _plain_lines(description: str, total: float) -> Tick:
+    """A function that writes a line whenever another tenth of the work is done."""
+    done, lines = 0.0, 0
+
+    def tick(amount: float) -> None:
+        nonlocal done, lines
+        done += amount
+        reached = int(PLAIN_LINES * done / total * (1 + 1e-9)) if total > 0 else 0  # amounts are rounded
+        if lines < reached <= PLAIN_LINES:
+            lines = reached
+            print_line(f"{description}: {100 * reached // PLAIN_LINES} %")
+
+    return tick
+
+
+def print_line(text: str, *, on_terminal: bool = True) -> None:
+    """Write a line to standard error.
 
     Args:
         text: the line.
-        on_terminal: False for what a bar shows anyway, and only logs and pipes need.
+        on_terminal: False leaves the line out on a terminal, where a progress bar shows the same.
 
-    >>> note("three of nine")  # to standard error
+    >>> print_line("three of nine")
     """
     if on_terminal or not sys.stderr.isatty():
         sys.stderr.write(f"{text}\n")
@@ -50,62 +75,63 @@ def note(text: str, *, on_terminal: bool = True) -> None:
 
 
 class Interrupts:
-    """The Ctrl-C that have come in; called, it raises KeyboardInterrupt if there was one."""
+    """A count of received Ctrl-C; calling it raises KeyboardInterrupt if there was one."""
 
     def __init__(self) -> None:
-        self._came, self._held = 0, False
+        self._received, self._held = 0, False
 
     def __call__(self) -> None:
-        """Raise if one has come in."""
-        if self._came:
+        """Raise KeyboardInterrupt if a Ctrl-C was received."""
+        if self._received:
             raise KeyboardInterrupt
 
-    def take(self, number: int, frame: FrameType | None) -> None:
-        """Handle a signal; the first one waits where interrupts are held, and a second one does not."""
-        self._came += 1
-        if not self._held or self._came > 1:
+    def handle(self, number: int, frame: FrameType | None) -> None:
+        """Handle SIGINT: raise KeyboardInterrupt, but delay the first one while interrupts are held."""
+        self._received += 1
+        if not self._held or self._received > 1:
             signal.default_int_handler(number, frame)
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Inside, which must be short, nothing is interrupted; at the end it is.
+        """Delay an interrupt until the end of the block, which must be short.
 
         >>> with Interrupts().held():
         ...     pass
         """
-        before, self._held = self._came, True
+        before, self._held = self._received, True
         try:
             yield
         finally:
             self._held = False
-        if self._came > before:
+        if self._received > before:
             raise KeyboardInterrupt
 
 
 @contextmanager
-def interrupts_kept() -> Iterator[Interrupts]:
-    """Something that raises KeyboardInterrupt when called if one has come in meanwhile, even if it was swallowed.
+def keep_interrupts() -> Iterator[Interrupts]:
+    """Count each Ctrl-C inside the block, so that none is lost; call what is yielded to raise it.
 
-    Python raises it wherever it happens to be; in a callback of the garbage collector it is printed and forgotten.
+    Python raises KeyboardInterrupt in whatever code happens to run. In a callback of the garbage collector it is
+    printed and lost.
 
-    >>> with interrupts_kept() as check:
+    >>> with keep_interrupts() as check:
     ...     check()
     """
     interrupts = Interrupts()
 
-    def forgotten(thing: "sys.UnraisableHookArgs") -> None:
-        if not issubclass(thing.exc_type, KeyboardInterrupt):  # that one is not forgotten
-            told(thing)
+    def hook(unraisable: "sys.UnraisableHookArgs") -> None:
+        if not issubclass(unraisable.exc_type, KeyboardInterrupt):  # that one was counted
+            previous_hook(unraisable)
 
-    ours = threading.current_thread() is threading.main_thread()
-    usual = ours and signal.getsignal(signal.SIGINT) is signal.default_int_handler
-    told = sys.unraisablehook
-    if usual:
-        sys.unraisablehook = forgotten
-        signal.signal(signal.SIGINT, interrupts.take)
+    in_main_thread = threading.current_thread() is threading.main_thread()
+    installed = in_main_thread and signal.getsignal(signal.SIGINT) is signal.default_int_handler
+    previous_hook = sys.unraisablehook
+    if installed:
+        sys.unraisablehook = hook
+        signal.signal(signal.SIGINT, interrupts.handle)
     try:
         yield interrupts
     finally:
-        if usual:
-            sys.unraisablehook = told
+        if installed:
+            sys.unraisablehook = previous_hook
             signal.signal(signal.SIGINT, signal.default_int_handler)

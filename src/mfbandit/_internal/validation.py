@@ -1,4 +1,4 @@
-"""Numbers that come from outside, checked: an error names the thing, the rule and the value."""
+"""Checks of arguments; an error says "X must be Y, got Z"."""
 
 import math
 import operator
@@ -6,11 +6,11 @@ from typing import SupportsFloat, SupportsIndex
 
 from mfbandit.errors import InvalidArgument
 
-HUGE = 1e150  # squares of rewards are summed and have to stay finite
+LARGEST_NUMBER = 1e150  # sums of squared rewards must stay finite
 
 
 def number(what: str, value: object) -> float:
-    """A finite number as a float; text, NaN, infinities and numbers too large to be squared are refused.
+    """Return a finite number as a float; refuse text, NaN, infinities and numbers too large to be squared.
 
     >>> number("reward", 1)
     1.0
@@ -21,14 +21,14 @@ def number(what: str, value: object) -> float:
     mfbandit.errors.InvalidArgument: reward must be a number, got '1'
     """
     result = _float(what, value)
-    if not -HUGE <= result <= HUGE:
-        rule = f"at most {HUGE:g} in size" if math.isfinite(result) else "finite"
+    if not -LARGEST_NUMBER <= result <= LARGEST_NUMBER:
+        rule = f"at most {LARGEST_NUMBER:g} in size" if math.isfinite(result) else "finite"
         raise InvalidArgument(f"{what} must be {rule}, got {value}")
-    return result + 0.0  # -0.0 becomes 0.0: SQLite keeps no sign of a zero
+    return result + 0.0  # -0.0 becomes 0.0: SQLite does not keep the sign of a zero
 
 
 def positive(what: str, value: object) -> float:
-    """A finite number above 0.
+    """Return a finite number above 0 as a float.
 
     >>> positive("rho", 0)
     Traceback (most recent call last):
@@ -41,7 +41,7 @@ def positive(what: str, value: object) -> float:
 
 
 def cost(value: object) -> float:
-    """What something cost: a finite number, not negative.
+    """Return a cost as a float: finite and not negative.
 
     >>> cost(-1)
     Traceback (most recent call last):
@@ -54,7 +54,7 @@ def cost(value: object) -> float:
 
 
 def whole(what: str, value: object) -> int:
-    """A whole number as an int; 2.5 and text are refused, and so is 2.0.
+    """Return an integer as an int; refuse floats, also 2.0, and text.
 
     >>> whole("n", 2.5)
     Traceback (most recent call last):
@@ -68,7 +68,7 @@ def whole(what: str, value: object) -> int:
 
 
 def seed(value: object) -> int:
-    """A whole number, not negative.
+    """Return a seed as an int; refuse negative ones.
 
     >>> seed(-1)
     Traceback (most recent call last):
@@ -80,7 +80,7 @@ def seed(value: object) -> int:
 
 
 def flag(what: str, value: object) -> bool:
-    """True or False.
+    """Return True or False; refuse everything else.
 
     >>> flag("kl", "yes")
     Traceback (most recent call last):

@@ -389,11 +389,11 @@ def _write(lines: Iterator[str], out: Path | None, total: int) -> None:
         return
     if out.is_dir() or not os.access(out.parent, os.W_OK):
         raise InvalidArgument(f"--out must be a file that can be written, got {out}")
-    from mfbandit._internal.progress import bar
+    from mfbandit._internal.progress import progress_bar
 
     part, written = out.with_name(f".{out.name}.part"), 0
     try:
-        with bar("export", total) as tick, part.open("w", encoding="utf-8") as file:
+        with progress_bar("export", total) as tick, part.open("w", encoding="utf-8") as file:
             for line in lines:
                 file.write(line)
                 written += 1
@@ -420,14 +420,14 @@ def import_results(
     Arms are given by label or index. Where no cost is given, the fidelity's counts as spent; --cost 0 leaves the
     capital alone. The same file again adds nothing, so an import that was cut off can be repeated.
     """
-    from mfbandit._internal.progress import bar
+    from mfbandit._internal.progress import progress_bar
     from mfbandit.store import past_results, request_keys, settled_arms
 
     text = _read(file)
     results = list(past_results(text.splitlines(), _kind(kind, file)))
     if cost is not None:
         results = [(*result[:3], cost) for result in results]
-    with _experiment(store, name, token) as experiment, bar("import", len(results)) as tick:
+    with _experiment(store, name, token) as experiment, progress_bar("import", len(results)) as tick:
         known = settled_arms(results, experiment.arms, len(experiment.fidelities))
         before = sum(_results(experiment))
         batches = [known[start : start + BATCH] for start in range(0, len(known), BATCH)]

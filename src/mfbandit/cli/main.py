@@ -65,7 +65,7 @@ def theory(file: File, as_json: Json = False) -> None:
     """
     from mfbandit._internal.formatting import strict_json
     from mfbandit.cli.config import NUMBER, Config, at
-    from mfbandit.theory import proved
+    from mfbandit.theory import summarize
 
     config = Config(file)
     table = config.table("theory")
@@ -73,7 +73,7 @@ def theory(file: File, as_json: Json = False) -> None:
     table.close()
     problem = config.problem()
     with at(table.where):
-        result = proved(problem, capital, rho)
+        result = summarize(problem, capital, rho)
     typer.echo(strict_json(result.numbers, indent=1) if as_json else str(result))
 
 
@@ -154,11 +154,11 @@ def bench(as_json: Json = False) -> None:
     The compiled engine beside the plain NumPy path, on the paper's four problems.
     """
     from mfbandit._internal.formatting import columns
-    from mfbandit._internal.progress import bar
+    from mfbandit._internal.progress import progress_bar
     from mfbandit.cli.bench import speed
 
     numbers = (1, 2, 3, 4)
-    with bar("bench", len(numbers)) as tick:
+    with progress_bar("bench", len(numbers)) as tick:
         speeds = [speed(number, tick) for number in numbers]
     if as_json:
         rows = [{"problem": s.problem, "arms": s.arms, "engine": s.engine, "plain": s.plain} for s in speeds]
@@ -175,8 +175,10 @@ def version(as_json: Json = False) -> None:
     """Versions of mfbandit and its libraries."""
     from importlib.metadata import version as installed
 
+    from mfbandit._internal.imports import installed as is_installed
+
     names = ("mfbandit", "numpy", "numba", "joblib", "matplotlib")
-    versions = {name: installed(name) for name in names} | {"python": sys.version.split()[0]}
+    versions = {name: installed(name) for name in names if is_installed(name)} | {"python": sys.version.split()[0]}
     typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 

@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
+from mfbandit._internal.imports import need
 from mfbandit.cli.exit_codes import guarded
 from mfbandit.errors import InvalidArgument
 
@@ -113,6 +114,7 @@ def _at_least_one(option: str, value: int | None) -> int | None:
 
 
 def _check_picture(path: Path) -> None:
+    need("matplotlib", "--plot", "plot")
     if path.suffix.lower() not in (".png", ".svg", ".pdf"):
         raise InvalidArgument(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
     if path.is_dir() or not os.access(path.parent, os.W_OK):

@@ -1,4 +1,4 @@
-"""What is known, what is learned, and the bounds that follow (eqs. 1 to 4): pure functions over arrays."""
+"""Fidelities, statistics of results, and the bounds computed from them (eqs. 1 to 4): pure functions over arrays."""
 
 from mfbandit.core.audit import Audit, audit, needed_bias, scales
 from mfbandit.core.bounds import (

@@ -1,17 +1,17 @@
-r"""Do the assumed biases hold? What results say about ζ, at any time, without looking too often.
+r"""An anytime-valid test of the assumed biases ζ, from the results so far.
 
-For an arm seen at fidelity m and at the top, with n and N results and scales σ_m and σ_M, the two sums are mixed
-martingales whatever picked the plays: with a normal prior of ρ plays,
+Consider an arm with n results at fidelity m and N at the highest one, of scales σ_m and σ_M. Whatever rule chose the
+plays, the two sums give a mixture martingale. With a normal prior worth ρ plays it is
 
-    E(μ_m, μ_M) = sqrt(ρ/(n+ρ)) · exp(n²(X̄_m − μ_m)² / (2σ_m²(n+ρ))) · the same for the top
+    E(μ_m, μ_M) = sqrt(ρ/(n+ρ)) · exp(n²(X̄_m − μ_m)² / (2σ_m²(n+ρ))) · the same for the highest fidelity.
 
-is at most 1 on average and passes 1/α at any time in at most α of all runs (Ville), at the true means. If ζ holds,
-these are among the pairs with |μ_M − μ_m| ≤ ζ; the least E over such pairs is
+At the true means E is at most 1 on average. By Ville's inequality it ever exceeds 1/α in at most α of all runs. If ζ
+holds, the true means are among the pairs with |μ_M − μ_m| ≤ ζ. The smallest E over such pairs is
 
-    log E = (|D| − ζ)² / (2 (σ_m²(n+ρ)/n² + σ_M²(N+ρ)/N²)) − ½ log((n+ρ)/ρ) − ½ log((N+ρ)/ρ),   D = X̄_M − X̄_m,
+    log E = (|D| − ζ)² / (2 (σ_m²(n+ρ)/n² + σ_M²(N+ρ)/N²)) − ½ log((n+ρ)/ρ) − ½ log((N+ρ)/ρ),   D = X̄_M − X̄_m.
 
-so that ζ is refuted where |D| − ζ passes a radius that falls like sqrt(log n / n). All arms and lower fidelities share
-α = 1 %. These are not the policy's widths, which hold for one moment and one arm.
+So ζ is refuted where |D| − ζ exceeds a radius that falls like sqrt(log n / n). All arms and lower fidelities share
+α = 1 %. The radius is not a policy's width, which holds for one arm at one time.
 """
 
 import math
@@ -27,24 +27,24 @@ from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
 from mfbandit.errors import InvalidArgument
 
-ALPHA = 0.01  # runs in which a true ζ is refuted, at most
-PRIOR = 3.0  # ρ: a small one serves arms with few results, and costs those with hundreds next to nothing
-SHOWN = 5  # arms named in a warning
+ALPHA = 0.01  # the largest share of runs in which a true ζ is refuted
+PRIOR = 3.0  # ρ, in plays: small, for arms with few results; with hundreds it hardly matters
+MAX_ARMS_NAMED = 5  # in a warning
 
 
 @dataclass(frozen=True)
 class FidelityAudit:
-    """What results say about the bias of one fidelity.
+    """The test of one fidelity's bias.
 
     Args:
         fidelity: its index.
-        name: what people call it.
+        name: its display name.
         bias: ζ_m as assumed, or None.
-        arms: how many arms have results at it and at the top.
-        refuting: the arms whose results refute ζ_m, the clearest first.
-        needed: the least ζ_m that no arm's results refute.
-        enough: a ζ_m that covers all that the results of these arms leave possible; infinite where there are none.
-        offset: the mean of top minus low over these arms; NaN where there are none.
+        arms: the number of arms with results both at this fidelity and at the highest.
+        refuting: the arms whose results refute ζ_m, the strongest evidence first.
+        needed: the smallest ζ_m that no arm's results refute.
+        enough: a ζ_m that covers every bias compatible with the results of these arms; infinite without such arms.
+        offset: the mean over these arms of the highest fidelity's mean minus this one's; NaN without such arms.
         offset_low: lower end of its 95 % interval.
         offset_high: upper end of its 95 % interval.
     """
@@ -63,11 +63,11 @@ class FidelityAudit:
 
 @dataclass(frozen=True)
 class Audit:
-    """What results say about all assumed biases; print it for people.
+    """The test of all assumed biases. Printed, it is a table with warnings above it.
 
     Args:
-        fidelities: one for each fidelity below the top.
-        labels: the names of the arms.
+        fidelities: one test for each fidelity below the highest.
+        labels: the labels of the arms.
     """
 
     fidelities: tuple[FidelityAudit, ...]
@@ -80,12 +80,12 @@ class Audit:
 
     @property
     def warnings(self) -> tuple[str, ...]:
-        """A sentence for each refuted bias: what is wrong, who says so, and what to do."""
+        """One sentence for each refuted bias: the bias, the arms that refute it, and what to do."""
         return tuple(self._warning(one) for one in self.fidelities if one.refuting)
 
     def _warning(self, one: FidelityAudit) -> str:
-        named = ", ".join(self.labels[arm] for arm in one.refuting[:SHOWN])
-        more = f" and {len(one.refuting) - SHOWN} more" if len(one.refuting) > SHOWN else ""
+        named = ", ".join(self.labels[arm] for arm in one.refuting[:MAX_ARMS_NAMED])
+        more = f" and {len(one.refuting) - MAX_ARMS_NAMED} more" if len(one.refuting) > MAX_ARMS_NAMED else ""
         return (
             f"WARNING: bias {one.bias:g} of fidelity {one.name} is too small: {named}{more} "
             f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. It must be at least "
@@ -105,7 +105,7 @@ def _row(one: FidelityAudit) -> tuple[str, ...]:
 
 
 def scales(fidelities: Fidelities) -> tuple[float, ...] | None:
-    """σ_1, …, σ_M of sub-Gaussian or bounded rewards; None where the noise is not known or of another kind.
+    """Return σ_1, …, σ_M of sub-Gaussian or bounded rewards; None where the noise is unknown or of another kind.
 
     >>> from mfbandit.core.concentration import Bounded
     >>> scales(Fidelities([1, 10], [0.1, 0], Bounded(0, 1)))
@@ -118,14 +118,14 @@ def scales(fidelities: Fidelities) -> tuple[float, ...] | None:
 
 
 def radius(low: float, top: float, scale: float, scale_top: float, tests: int) -> float:
-    """How far |X̄_M − X̄_m| may be from |μ_M − μ_m|, at all times and for all of ``tests`` pairs, in 1 − α of runs.
+    """Bound the distance of |X̄_M − X̄_m| from |μ_M − μ_m|, at all times and for all tests, in 1 − α of runs.
 
     Args:
-        low: results at the lower fidelity, at least 1.
-        top: results at the top, at least 1.
+        low: the number of results at the lower fidelity, at least 1.
+        top: the number of results at the highest fidelity, at least 1.
         scale: σ at the lower fidelity.
-        scale_top: σ at the top.
-        tests: how many pairs of arm and fidelity share α.
+        scale_top: σ at the highest fidelity.
+        tests: the number of pairs of arm and fidelity that share α.
 
     >>> round(radius(400, 400, 0.2, 0.2, tests=20), 4)
     0.071
@@ -143,7 +143,9 @@ def _radii(low: IntArray, top: IntArray, scale: float, scale_top: float, tests: 
 
 
 def needed_bias(stats: Stats, low: int, arm: int, found: tuple[float, ...]) -> float:
-    """The least bias of a lower fidelity that one arm's results do not refute; it has results there and at the top.
+    """Compute the smallest bias of a lower fidelity that one arm's results do not refute.
+
+    The arm must have results at that fidelity and at the highest.
 
     >>> stats = Stats.empty(2, 1)
     >>> stats.counts[:], stats.sums[:] = 400, [[120], [200]]
@@ -161,12 +163,12 @@ def _tests(stats: Stats) -> int:
 
 
 def audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit:
-    """What results say about the bias of every fidelity below the top.
+    """Test the bias of every fidelity below the highest.
 
     Args:
         stats: counts and sums, shape (M, K).
         fidelities: the M fidelities; their noise must be sub-Gaussian or bounded.
-        labels: the names of the K arms.
+        labels: the labels of the K arms.
 
     >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities([1, 10], [0.1, 0], SubGaussian(0.2))
@@ -181,7 +183,9 @@ set_biases changes it. Until then the best arm may be left out
     """
     found = scales(fidelities)
     if found is None:
-        raise InvalidArgument("an audit needs the scale of the noise: give the fidelities a SubGaussian or a Bounded")
+        raise InvalidArgument(
+            f"concentration must be SubGaussian or Bounded for an audit, got {fidelities.concentration!r}"
+        )
     rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
     return Audit(tuple(rows), tuple(labels))
 
@@ -211,12 +215,12 @@ def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, .
 
 
 def _noise(low: IntArray, top: IntArray, scale: float, scale_top: float) -> float:
-    """The variance of the mean difference by noise alone."""
+    """Return the variance of the mean difference that noise alone causes."""
     return float((scale * scale / low + scale_top * scale_top / top).sum()) / max(1, len(low)) ** 2
 
 
 def _offset(differences: FloatArray, noise: float) -> tuple[float, float, float]:
-    """Their mean with a 95 % interval: for the arms that might have been, as well as for these alone."""
+    """Return the mean of the differences and its 95 % interval, valid for these arms and for a population of them."""
     number = len(differences)
     if number == 0:
         return math.nan, math.nan, math.nan

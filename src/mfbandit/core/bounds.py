@@ -1,8 +1,8 @@
-"""Confidence bounds at every fidelity (eq. 3), in the one floating-point expression used everywhere.
+"""Confidence bounds at every fidelity (eq. 3).
 
 The order of operations is part of the contract: B = (X̄ + ζ_m) + u·b with u = sqrt(log t) and
-b = (σ·sqrt(2ρ)) / sqrt(T). Another order differs in the last bit, and exact ties (common with 0/1 rewards)
-would then break apart. ``math.log`` and not ``np.log``: the two differ at some integers.
+b = (σ·sqrt(2ρ)) / sqrt(T). Another order differs in the last bit. Exact ties, which are common with 0/1 rewards, would
+then be decided differently. It is ``math.log`` and not ``np.log``: the two differ at some integers.
 """
 
 import math
@@ -18,14 +18,14 @@ from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
 from mfbandit.errors import InvalidArgument, NoResults
 
-SHOWN = 20  # arms in a printed table
+MAX_ARMS_PRINTED = 20  # in a table of bounds
 
 
 def widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
-    r"""ψ_m⁻¹(ρ log t / T) for every fidelity and arm, in units of reward.
+    r"""Compute the width ψ_m⁻¹(ρ log t / T) for every fidelity and arm, in units of reward.
 
     Args:
-        plays: T, the plays that narrow the width; shape (M, K).
+        plays: T, the number of plays; shape (M, K).
         t: one more than the number of all plays so far.
         fidelities: the M fidelities.
         rho: exploration parameter ρ > 0.
@@ -55,13 +55,13 @@ def _widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> Floa
 
 
 def _widths_by_psi(row: IntArray, m: int, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
-    # Many arms share a number of plays, and a psi in Python is slow: once for each distinct number.
+    # Many arms have the same number of plays, and a psi in Python is slow: call it once for each distinct number.
     distinct, where = np.unique(row, return_inverse=True)
     return np.array([width(int(plays), m, t, fidelities, rho) for plays in distinct])[where]
 
 
 def width(plays: int, m: int, t: int, fidelities: Fidelities, rho: float) -> float:
-    """The same width for one arm at fidelity ``m``, to the last bit.
+    """Compute the width of one arm at fidelity ``m``: the same as in :func:`widths`, to the last bit.
 
     >>> from mfbandit.core.concentration import Bounded
     >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded())
@@ -86,9 +86,9 @@ def _width_by_psi(tail: Concentration, rate: float) -> float:
 
 
 def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
-    r"""B^(m)_k(t) = X̄ + ψ_m⁻¹(ρ log t / T) + ζ_m (eq. 3), an upper bound on μ^(M)_k from each fidelity.
+    r"""Compute B^(m)_k(t) = X̄ + ψ_m⁻¹(ρ log t / T) + ζ_m (eq. 3), an upper bound on μ^(M)_k from each fidelity.
 
-    A pending play counts in T and in t, not in X̄.
+    A pending play counts in T and in t, but not in X̄.
 
     Returns:
         Shape (M, K), in units of reward; infinite where there is no result, never NaN.
@@ -98,7 +98,7 @@ def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     >>> upper_bounds(Stats.empty(2, 3), fid, rho=2.0).tolist()
     [[inf, inf, inf], [inf, inf, inf]]
     """
-    with np.errstate(divide="ignore", invalid="ignore"):  # entered once: it costs as much as an array operation
+    with np.errstate(divide="ignore", invalid="ignore"):  # entered once, as it takes as long as an array operation
         bounds = stats.sums / stats.counts
         bounds += fidelities.bias_column
         bounds += _widths(stats.plays, stats.time, fidelities, rho)
@@ -107,10 +107,10 @@ def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
 
 
 def kl_upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
-    r"""max{q : T·kl(X̄, q) ≤ ρ log t} + ζ_m: upper bounds as in :func:`upper_bounds`, by the Bernoulli divergence.
+    r"""Compute max{q : T·kl(X̄, q) ≤ ρ log t} + ζ_m: KL-UCB's upper bounds, by the Bernoulli divergence.
 
-    They are never wider than Hoeffding's, and much tighter near the ends of the range [low, high] of the rewards, which
-    all concentrations have to be (:class:`~mfbandit.Bounded`); means are scaled to [0, 1] and back.
+    They are never wider than :func:`upper_bounds`, and much tighter near the ends of the rewards' range. Every
+    concentration must be :class:`~mfbandit.Bounded`; means are scaled to [0, 1] and back.
 
     Returns:
         Shape (M, K), in units of reward; infinite where there is no result.
@@ -125,7 +125,7 @@ def kl_upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatAr
     bounds = np.full(stats.counts.shape, np.inf)
     plays, effort = stats.plays, rho * math.log(stats.time)
     for m, tail in enumerate(fidelities.tails):
-        span = ranged(tail)
+        span = require_bounded(tail)
         seen = np.flatnonzero(stats.counts[m] > 0)
         means = ((stats.sums[m, seen] / stats.counts[m, seen] - span.low) / (span.high - span.low)).clip(0.0, 1.0)
         levels = effort / plays[m, seen]
@@ -134,11 +134,11 @@ def kl_upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatAr
     return bounds
 
 
-def ranged(tail: Concentration) -> Bounded:
-    """The concentration, if it is a range; KL bounds are for rewards in one.
+def require_bounded(tail: Concentration) -> Bounded:
+    """Return the concentration if it is a :class:`~mfbandit.Bounded`, which KL bounds need; else raise.
 
     >>> from mfbandit.core.concentration import SubGaussian
-    >>> ranged(SubGaussian(1.0))
+    >>> require_bounded(SubGaussian(1.0))
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: kl=True needs rewards in a range, Bounded(low, high), got SubGaussian(scale=1.0)
     """
@@ -148,7 +148,7 @@ def ranged(tail: Concentration) -> Bounded:
 
 
 def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
-    r"""X̄ − ψ_m⁻¹(ρ log t / T) − ζ_m: a lower bound on μ^(M)_k from each fidelity, by results alone.
+    r"""Compute X̄ − ψ_m⁻¹(ρ log t / T) − ζ_m, a lower bound on μ^(M)_k from each fidelity; pending plays do not count.
 
     Returns:
         Shape (M, K), in units of reward; −∞ where there is no result, never NaN.
@@ -165,11 +165,11 @@ def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
 
 
 def safest(lower: FloatArray, stats: Stats) -> int:
-    """The active arm with the largest lower bound, the lowest number among ties.
+    """Return the active arm with the largest lower bound, the lowest index among ties.
 
     Args:
-        lower: shape (K,); −∞ for arms of which nothing is known.
-        stats: says which arms are active.
+        lower: shape (K,); −∞ for arms without a result.
+        stats: its ``active`` is used.
 
     >>> safest(np.array([0.1, 0.7, 0.7]), Stats.empty(fidelities=1, arms=3))
     1
@@ -177,19 +177,19 @@ def safest(lower: FloatArray, stats: Stats) -> int:
     ranked = np.where(stats.active, lower, -np.inf)
     arm = int(ranked.argmax())
     if ranked[arm] == -np.inf:
-        raise NoResults("there is no arm to recommend yet: no active arm has a result that this policy uses")
+        raise NoResults("No arm can be recommended yet: no active arm has a result that this policy uses")
     return arm
 
 
 def most_promising(index: FloatArray, stats: Stats) -> int:
-    """The arm to ask for: the largest index, the lowest number among ties, with plays pending or not.
+    """Return the arm to play next: the one with the largest index, the lowest number among ties.
 
-    Untouched arms come first, by number; then arms with a result, by index; then arms with only pending
-    plays, those with the fewest first. One slow first play so never draws all the workers.
+    Arms without any play come first, by number. Then come arms with a result, by index. Arms with only pending plays
+    come last, those with the fewest first. So one slow first play never attracts all workers.
 
     Args:
         index: shape (K,); infinite for arms without a result.
-        stats: what is known and pending.
+        stats: results and pending plays.
 
     >>> stats = Stats.empty(fidelities=1, arms=2)
     >>> stats.pending[0, 0] = 1
@@ -197,7 +197,7 @@ def most_promising(index: FloatArray, stats: Stats) -> int:
     1
     """
     arm = int(index.argmax())
-    if stats.active[arm] and index[arm] != math.inf:  # the usual case: all arms have a result
+    if stats.active[arm] and index[arm] != math.inf:  # the usual case: every arm has a result
         return arm
     pending = stats.pending.sum(axis=0)
     no_result = np.isposinf(index)
@@ -212,18 +212,18 @@ def most_promising(index: FloatArray, stats: Stats) -> int:
 
 @dataclass(frozen=True, eq=False)
 class Bounds:
-    """What the results say of every arm at every fidelity; arrays of shape (M, K), in units of reward.
+    """Means and confidence bounds of every arm at every fidelity; arrays of shape (M, K), in units of reward.
 
     Args:
-        labels: the arms' names; K of them.
-        fidelities: the fidelities' names; M of them.
+        labels: the labels of the K arms.
+        fidelities: the names of the M fidelities.
         plays: T^(m)_k, the number of results.
         means: X̄, NaN without a result.
         widths: ψ_m⁻¹(ρ log t / T), infinite without a result.
         lower: X̄ − width − ζ_m, −∞ without a result.
         upper: X̄ + width + ζ_m, infinite without a result.
 
-    Printed, it is a table of the arms with the largest tightest bound.
+    Printed, it is a table of the arms with the largest index.
     """
 
     labels: Sequence[str]
@@ -235,15 +235,16 @@ class Bounds:
     upper: FloatArray
 
     def __str__(self) -> str:
-        # Arms without any result come last: nothing is known of them.
+        # Arms without any result come last.
         tightest = np.where(self.plays.any(axis=0), self.upper.min(axis=0), -np.inf)
         order = np.argsort(-tightest, kind="stable").tolist()
         head = ("arm", "fidelity", "plays", "mean", "width", "lower", "upper")
-        rows = [head, *(self._row(m, k) for k in order[:SHOWN] for m in range(len(self.plays)))]
+        rows = [head, *(self._row(m, k) for k in order[:MAX_ARMS_PRINTED] for m in range(len(self.plays)))]
         left = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:2])
         right = (max(map(len, column)) for column in list(zip(*rows, strict=True))[2:])
         form = "  ".join([*(f"{{:<{n}}}" for n in left), *(f"{{:>{n}}}" for n in right)])
-        more = [f"... and {len(order) - SHOWN} more arms"] if len(order) > SHOWN else []
+        hidden = len(order) - MAX_ARMS_PRINTED
+        more = [f"... and {hidden} more arms"] if hidden > 0 else []
         return "\n".join([*(form.format(*row) for row in rows), *more])
 
     def _row(self, m: int, k: int) -> tuple[str, ...]:
@@ -253,10 +254,9 @@ class Bounds:
 
 
 def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Sequence[str]) -> Bounds:
-    """All that :class:`Bounds` holds, by results alone: pending plays narrow nothing here.
+    """Compute :class:`Bounds` from results alone; pending plays do not count.
 
-    Where biases are not known, only the highest fidelity bounds anything.
-
+    Where biases are not known, only the highest fidelity gives bounds.
     >>> from mfbandit.core.concentration import Bounded
     >>> fid = Fidelities(costs=[1, 10], concentration=Bounded())
     >>> bounds_table(Stats.empty(2, 1), fid, 2.0, ["a"]).upper.tolist()

@@ -1,4 +1,4 @@
-"""Sums of costs, and whether they fit into a capital: the same everywhere, to the last bit."""
+"""Sums of costs, and whether they fit into a capital; every part of the package uses these, to the last bit."""
 
 from typing import TypeVar
 
@@ -6,12 +6,12 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 
-ROUNDING = 1e-12  # of the capital
+ROUNDING = 1e-12  # allowed for, as a share of the capital
 Amount = TypeVar("Amount", float, FloatArray)
 
 
 def limit(capital: Amount) -> Amount:
-    """The largest sum of costs that fits: one that misses the capital by rounding alone still does.
+    """Return the largest sum of costs that fits into a capital, with a tolerance for rounding.
 
     >>> 0.1 * 3 <= 0.3, 0.1 * 3 <= limit(0.3)
     (False, True)
@@ -20,7 +20,7 @@ def limit(capital: Amount) -> Amount:
 
 
 def spending(fidelities: IntArray, costs: FloatArray) -> FloatArray:
-    """Capital spent after each play, shape (N,), as Σ_m λ_m·(plays at m): rounding does not build up.
+    """Compute the capital spent after each play, shape (N,), as Σ_m λ_m·(plays at m): rounding does not accumulate.
 
     >>> spending(np.array([0, 0, 1]), np.array([0.1, 1.0])).round(12).tolist()
     [0.1, 0.2, 1.2]

@@ -13,14 +13,14 @@ from mfbandit.errors import InvalidArgument
 
 @runtime_checkable
 class Concentration(Protocol):
-    r"""What is known about the noise of one fidelity.
+    r"""A bound on the noise of one fidelity.
 
     The mean X̄ of ``s`` rewards with expectation μ satisfies, for every ε > 0 and on either side (eq. 2),
 
         P(X̄ − μ > ε) < ν · exp(−s ψ(ε)).
 
-    ``psi`` is increasing with ``psi(0) == 0``, ``psi_inv`` is its inverse and ``nu`` is ν > 0. Any class
-    with these three can be given to :class:`~mfbandit.Fidelities`; they take and return one float.
+    ``psi`` is increasing with ``psi(0) == 0``, ``psi_inv`` is its inverse and ``nu`` is ν > 0. Each takes and returns
+    one float. Any object with these three can be passed to :class:`~mfbandit.Fidelities`.
 
     Example: rewards with sub-exponential tails.
 
@@ -39,24 +39,24 @@ class Concentration(Protocol):
 
     @property
     def nu(self) -> float:
-        """The factor ν in front of the exponential."""
+        """ν, the factor in front of the exponential."""
         ...
 
     def psi(self, x: float, /) -> float:
-        """Rate ψ(x) at which a deviation of x becomes unlikely, per reward."""
+        """Return ψ(x), the rate per reward at which a deviation of x becomes unlikely."""
         ...
 
     def psi_inv(self, y: float, /) -> float:
-        """Deviation whose rate is y."""
+        """Return ψ⁻¹(y), the deviation whose rate is y."""
         ...
 
 
 @dataclass(frozen=True)
 class SubGaussian:
-    r"""Rewards no wilder than a Gaussian's: ψ(x) = x² / (2σ²), ν = 1.
+    r"""Sub-Gaussian rewards: ψ(x) = x² / (2σ²), ν = 1.
 
     Args:
-        scale: σ > 0, in units of reward; for Gaussian rewards their standard deviation.
+        scale: σ > 0, in units of reward; for Gaussian rewards, their standard deviation.
 
     >>> noise = SubGaussian(0.2)
     >>> round(noise.psi(0.4), 12)
@@ -72,15 +72,15 @@ class SubGaussian:
 
     @property
     def nu(self) -> float:
-        """1: the bound holds without a factor."""
+        """ν = 1."""
         return 1.0
 
     def psi(self, x: float, /) -> float:
-        """x² / (2σ²)."""
+        """Return x² / (2σ²)."""
         return x * x / (2 * self.scale * self.scale)
 
     def psi_inv(self, y: float, /) -> float:
-        """σ · sqrt(2y)."""
+        """Return σ · sqrt(2y)."""
         return self.scale * math.sqrt(2 * y)
 
 
@@ -107,36 +107,36 @@ class Bounded:
     def __post_init__(self) -> None:
         low, high = number("low", self.low), number("high", self.high)
         if not low < high:
-            raise InvalidArgument(f"bounds must be in order, low < high, got low={self.low}, high={self.high}")
+            raise InvalidArgument(f"low must be below high, got low={self.low}, high={self.high}")
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 
     @property
     def scale(self) -> float:
-        """Half the range: the σ of the sub-Gaussian tail."""
+        """σ of the sub-Gaussian tail: half the range."""
         return (self.high - self.low) / 2
 
     @property
     def nu(self) -> float:
-        """1: the bound holds without a factor."""
+        """ν = 1."""
         return 1.0
 
     def psi(self, x: float, /) -> float:
-        """2x² / (high − low)²."""
+        """Return 2x² / (high − low)²."""
         return x * x / (2 * self.scale * self.scale)
 
     def psi_inv(self, y: float, /) -> float:
-        """σ · sqrt(2y) with σ half the range."""
+        """Return σ · sqrt(2y), with σ half the range."""
         return self.scale * math.sqrt(2 * y)
 
 
 def rates(tail: Concentration, deviations: FloatArray) -> FloatArray:
-    """ψ of many deviations at once; the same shape, per reward.
+    """Compute ψ of an array of deviations; the same shape, per reward.
 
     >>> rates(SubGaussian(0.5), np.array([[0.0, 1.0]])).tolist()
     [[0.0, 2.0]]
     """
-    if type(tail) in (SubGaussian, Bounded):  # not isinstance: a subclass may have a psi of its own
+    if type(tail) in (SubGaussian, Bounded):  # not isinstance: a subclass may define another psi
         scale = tail.scale  # type: ignore[attr-defined]
         result: FloatArray = deviations * deviations / (2 * scale * scale)
         return result

@@ -1,12 +1,12 @@
-"""The Bernoulli divergence and its inverse, one number at a time; the same source runs in Python and compiled."""
+"""The Bernoulli divergence and its inverse for single numbers; engines compile this same source."""
 
 import math
 
-STEPS = 10  # of Newton's method at most; five are usual
+MAX_NEWTON_STEPS = 10  # five are usual
 
 
 def kl(p: float, q: float) -> float:
-    r"""How unlike two coins are: p log(p/q) + (1 − p) log((1 − p)/(1 − q)) for p and q in [0, 1], with 0·log 0 = 0.
+    r"""Compute the Bernoulli divergence p log(p/q) + (1 − p) log((1 − p)/(1 − q)) of p, q in [0, 1], with 0·log 0 = 0.
 
     >>> round(kl(0.5, 0.75), 6), kl(0.0, 0.0), kl(0.5, 1.0)
     (0.143841, 0.0, inf)
@@ -14,7 +14,7 @@ def kl(p: float, q: float) -> float:
     step = q - p
     win, lose = 0.0, 0.0
     if p > 0:
-        if -step >= p:  # q is 0, or as good as
+        if -step >= p:  # q is 0 up to rounding
             return math.inf
         win = -p * math.log1p(step / p)
     if p < 1:
@@ -25,10 +25,11 @@ def kl(p: float, q: float) -> float:
 
 
 def kl_upper(p: float, level: float) -> float:
-    r"""The largest q in [p, 1] with kl(p, q) ≤ level: the KL-UCB index of p for a level of f/T, to 1e-12.
+    r"""Find the largest q in [p, 1] with kl(p, q) ≤ level: the KL-UCB index of p for a level of f/T, to 1e-12.
 
-    Newton's method from above, where it cannot overshoot, kl being convex in q. It starts at the smallest of four
-    bounds, from kl ≥ 2(q − p)², kl ≥ (q − p)²/(2q), kl ≥ (q − p)²/(2(1 − p)) and kl ≥ −(1 − p) log(1 − q) − entropy(p).
+    Newton's method starts above q; it cannot overshoot from there, as kl is convex in q. Its start is the smallest of
+    four bounds, from kl ≥ 2(q − p)², kl ≥ (q − p)²/(2q), kl ≥ (q − p)²/(2(1 − p)) and
+    kl ≥ −(1 − p) log(1 − q) − entropy(p).
 
     Args:
         p: a mean in [0, 1].
@@ -45,7 +46,7 @@ def kl_upper(p: float, level: float) -> float:
     far = -math.expm1(-(level + entropy) / (1 - p))
     near = p + min(math.sqrt(level / 2), level + math.sqrt(level * (level + 2 * p)), math.sqrt(2 * (1 - p) * level))
     q = min(far, near)
-    for _ in range(STEPS):
+    for _ in range(MAX_NEWTON_STEPS):
         step = q - p
         if step >= 1 - p:
             return 1.0

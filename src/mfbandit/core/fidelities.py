@@ -1,4 +1,4 @@
-"""What everybody knows beforehand: costs, bias bounds and noise of each fidelity."""
+"""What is known before the first play: costs, bias bounds and noise of each fidelity."""
 
 import math
 from collections.abc import Sequence
@@ -12,22 +12,22 @@ from mfbandit._internal.typing import FloatArray
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
 from mfbandit.errors import InvalidArgument
 
-HARDLY_CHEAPER = 0.5
-HARDLY_WORSE = 0.8
+MAX_COST_RATIO = 0.5  # of a fidelity to the next: above it, the fidelity saves little
+MAX_BIAS_RATIO = 0.8  # of a fidelity to the one below: above it, the fidelity is little better
 
 
 @dataclass(frozen=True)
 class Fidelities:
-    r"""The M ways to look at an arm, from cheap and biased to expensive and true.
+    r"""The M fidelities, from cheap and biased to expensive and unbiased.
 
-    Playing any arm at fidelity m costs λ_m and gives a reward whose mean μ^(m)_k lies within ζ_m of the
-    mean at the highest fidelity: |μ^(M)_k − μ^(m)_k| ≤ ζ_m.
+    A play of arm k at fidelity m costs λ_m and gives a reward with mean μ^(m)_k. That mean lies within ζ_m of the mean
+    at the highest fidelity: |μ^(M)_k − μ^(m)_k| ≤ ζ_m.
 
     Args:
         costs: λ_1 < … < λ_M, all positive, in units of capital; shape (M,).
-        biases: ζ_1 > … > ζ_M = 0, in units of reward; shape (M,). None where nothing is known of them.
-        concentration: the noise, one for all fidelities or one each. None where nothing is known of it.
-        names: what people call the fidelities; their numbers from 0 by default.
+        biases: ζ_1 > … > ζ_M = 0, in units of reward; shape (M,). None if they are not known.
+        concentration: the noise, one for all fidelities or one for each. None if it is not known.
+        names: display names; by default the indices from 0.
 
     >>> ads = Fidelities(costs=[1, 10, 60], biases=[0.2, 0.1, 0], concentration=Bounded(),
     ...                  names=["a minute", "ten minutes", "an hour"])
@@ -48,7 +48,7 @@ class Fidelities:
         costs = _costs(self.costs)
         n = len(costs)
         _set(self, "costs", costs)
-        # One fidelity is the truth itself, so its bias is known.
+        # A single fidelity is the highest one, so its bias is 0.
         given = (0.0,) if self.biases is None and n == 1 else self.biases
         _set(self, "biases", None if given is None else _biases(given, n))
         _set(self, "concentration", _concentrations(self.concentration, n))
@@ -59,7 +59,7 @@ class Fidelities:
 
     @cached_property
     def known_biases(self) -> tuple[float, ...]:
-        """ζ_1, …, ζ_M, or an error where they are not known.
+        """ζ_1, …, ζ_M; an error if they are not known.
 
         >>> Fidelities(costs=[1, 10], biases=[0.2, 0]).known_biases
         (0.2, 0.0)
@@ -73,7 +73,7 @@ class Fidelities:
 
     @cached_property
     def tails(self) -> tuple[Concentration, ...]:
-        """The concentration of each fidelity, shape (M,), or an error where it is not known.
+        """The concentration of each fidelity, shape (M,); an error if it is not known.
 
         >>> Fidelities(costs=[1, 10], concentration=SubGaussian(0.2)).tails
         (SubGaussian(scale=0.2), SubGaussian(scale=0.2))
@@ -88,7 +88,7 @@ class Fidelities:
 
     @property
     def labels(self) -> tuple[str, ...]:
-        """What people call the fidelities, shape (M,).
+        """The display names of the fidelities, shape (M,).
 
         >>> Fidelities(costs=[1, 10]).labels
         ('0', '1')
@@ -97,14 +97,14 @@ class Fidelities:
 
     @cached_property
     def scales(self) -> FloatArray | None:
-        """σ of each fidelity, shape (M, 1), where all are sub-Gaussian or bounded; else None.
+        """σ of each fidelity, shape (M, 1), if all are sub-Gaussian or bounded; else None.
 
-        With these, ψ⁻¹(y) is σ·sqrt(2y), and whole arrays of widths take one expression.
+        With these, ψ⁻¹(y) is σ·sqrt(2y), so that widths of all arms are one array expression.
 
         >>> Fidelities(costs=[1, 10], concentration=Bounded(0, 1)).scales.tolist()
         [[0.5], [0.5]]
         """
-        # Not isinstance: a subclass may have a psi of its own.
+        # Not isinstance: a subclass may define another psi.
         scales = [tail.scale for tail in self.tails if type(tail) in (SubGaussian, Bounded)]  # type: ignore[attr-defined]
         return np.array(scales)[:, None] if len(scales) == len(self) else None
 
@@ -112,7 +112,7 @@ class Fidelities:
     def gammas(self) -> tuple[float, ...]:
         r"""γ_m = ψ_m⁻¹((λ_m / λ_{m+1}) ψ_m(ζ_m)) for m < M, in units of reward (eq. 4); shape (M − 1,).
 
-        Once the width at fidelity m is below γ_m, that fidelity has told all it can.
+        Once the width at fidelity m is below γ_m, MF-UCB plays the arm at the next fidelity.
 
         >>> fid = Fidelities(costs=[1, 4], biases=[0.2, 0], concentration=SubGaussian(1.0))
         >>> [round(gamma, 12) for gamma in fid.gammas]  # 0.2 * sqrt(1 / 4)
@@ -123,7 +123,7 @@ class Fidelities:
 
     @cached_property
     def bias_column(self) -> FloatArray:
-        """ζ as an array of shape (M, 1), to be added to (M, K) arrays; infinite where it is not known.
+        """ζ as an array of shape (M, 1), to be added to (M, K) arrays; infinite where ζ is not known.
 
         >>> Fidelities(costs=[1, 10], biases=[0.2, 0]).bias_column.tolist()
         [[0.2], [0.0]]
@@ -135,7 +135,7 @@ class Fidelities:
 
     @cached_property
     def top(self) -> "Fidelities":
-        """The highest fidelity alone: what a learner without approximations knows.
+        """The highest fidelity alone.
 
         >>> Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=Bounded()).top.costs
         (10.0,)
@@ -143,10 +143,10 @@ class Fidelities:
         return self.only([len(self) - 1])
 
     def only(self, kept: Sequence[int]) -> "Fidelities":
-        """Some of the fidelities, the highest among them.
+        """Select some of the fidelities, the highest among them.
 
         Args:
-            kept: their numbers, increasing.
+            kept: their indices, increasing.
 
         >>> Fidelities(costs=[1, 5, 10], biases=[0.2, 0.1, 0]).only([0, 2]).costs
         (1.0, 10.0)
@@ -158,20 +158,20 @@ class Fidelities:
         return Fidelities([self.costs[m] for m in kept], biases, tails, [self.labels[m] for m in kept])
 
     def advice(self) -> tuple[str, ...]:
-        """Sentences about fidelities that can hardly help; empty when all is well.
+        """Return a sentence for each fidelity that can help little; empty if there is none.
 
-        They name a fidelity that is hardly cheaper or hardly worse than the next one, a bias at least as
-        wide as the rewards' own range, and biases that decay too slowly for Assumption 1.
+        A sentence names a fidelity that is not much cheaper than the next one, or not much better than the one below.
+        Others name a bias as wide as the range of the rewards, or biases that decay too slowly for Assumption 1.
 
         >>> slow = Fidelities([1, 9, 10], [0.3, 0.2, 0], SubGaussian(1.0))
         >>> print(slow.advice()[0])
-        Fidelity 1 costs 0.9 of fidelity 2: hardly cheaper. Consider leaving it out.
+        Fidelity 1 costs 0.9 times as much as fidelity 2: it saves little. Consider leaving it out.
         """
-        return (*self._hardly_cheaper(), *self._hardly_worse(), *self._too_wide(), *self._decay())
+        return (*self._little_cheaper(), *self._little_better(), *self._too_wide(), *self._decay())
 
     @cached_property
     def decay_sides(self) -> tuple[tuple[float, ...], tuple[float, ...]]:
-        r"""Σ_{i≤m} 1/ψ(ζ_i) and 1/ψ(ζ_{m+1}) for each m < M: Assumption 1 wants the first to be at most the second.
+        r"""Σ_{i≤m} 1/ψ(ζ_i) and 1/ψ(ζ_{m+1}) for each m < M: by Assumption 1 the first is at most the second.
 
         >>> Fidelities(costs=[1, 4], biases=[0.5, 0], concentration=SubGaussian(0.5)).decay_sides
         ((2.0,), (inf,))
@@ -184,29 +184,30 @@ class Fidelities:
     def _cost_ratios(self) -> list[float]:
         return [low / high for low, high in pairwise(self.costs)]
 
-    def _hardly_cheaper(self) -> list[str]:
+    def _little_cheaper(self) -> list[str]:
         return [
-            f"Fidelity {m} costs {ratio:.3g} of fidelity {m + 1}: hardly cheaper. Consider leaving it out."
+            f"Fidelity {m} costs {ratio:.3g} times as much as fidelity {m + 1}: it saves little. "
+            "Consider leaving it out."
             for m, ratio in enumerate(self._cost_ratios)
-            if ratio > HARDLY_CHEAPER
+            if ratio > MAX_COST_RATIO
         ]
 
-    def _hardly_worse(self) -> list[str]:
+    def _little_better(self) -> list[str]:
         biases = self.biases or ()
         ratios = [high / low for low, high in pairwise(biases)]
         return [
-            f"Fidelity {m + 1} has {ratio:.3g} of the bias of fidelity {m}: hardly better, for "
+            f"Fidelity {m + 1} has {ratio:.3g} times the bias of fidelity {m}: little better, for "
             f"{self.costs[m + 1] / self.costs[m]:.3g} times the cost. Consider leaving it out."
             for m, ratio in enumerate(ratios)
-            if ratio > HARDLY_WORSE
+            if ratio > MAX_BIAS_RATIO
         ]
 
     def _too_wide(self) -> list[str]:
         if self.biases is None or self.concentration is None:
             return []
         return [
-            f"The bias of fidelity {m}, {bias:.3g}, is as wide as the rewards' own range, "
-            f"{tail.high - tail.low:.3g}: that fidelity tells nothing."
+            f"The bias of fidelity {m}, {bias:.3g}, is as wide as the range of the rewards, "
+            f"{tail.high - tail.low:.3g}: its results say nothing about the highest fidelity."
             for m, (bias, tail) in enumerate(zip(self.biases, self.tails, strict=True))
             if isinstance(tail, Bounded) and bias >= tail.high - tail.low
         ]
@@ -230,7 +231,7 @@ def _set(record: object, field: str, value: object) -> None:
 def _costs(given: Sequence[float]) -> tuple[float, ...]:
     costs = _floats("costs", given)
     if not costs:
-        raise InvalidArgument("costs must name at least one fidelity, got []")
+        raise InvalidArgument("costs must have at least one value, got []")
     if not all(math.isfinite(cost) and cost > 0 for cost in costs):
         raise InvalidArgument(f"costs must be positive and finite, got {list(costs)}")
     if not _strictly_increasing(costs):
@@ -247,7 +248,7 @@ def _biases(given: Sequence[float], n: int) -> tuple[float, ...]:
     if not all(math.isfinite(bias) for bias in biases):
         raise InvalidArgument(f"biases must be finite, got {list(biases)}")
     if biases[-1] != 0:
-        raise InvalidArgument(f"biases must end in 0, the highest fidelity being the truth, got {list(biases)}")
+        raise InvalidArgument(f"biases must end in 0, the bias of the highest fidelity, got {list(biases)}")
     if not _strictly_increasing(biases[::-1]):
         raise InvalidArgument(f"biases must be strictly decreasing, got {list(biases)}")
     return biases

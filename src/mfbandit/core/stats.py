@@ -1,4 +1,4 @@
-"""What has been learned: plays, and sums over their rewards for each fidelity and arm."""
+"""Plays, and what was learned from them: counts and sums of rewards for each fidelity and arm."""
 
 from dataclasses import dataclass, replace
 from functools import cached_property
@@ -11,14 +11,14 @@ from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 
 @dataclass(frozen=True, slots=True)
 class Play:
-    """One look at one arm: what ``ask`` hands out and ``tell`` takes back.
+    """One trial of an arm at a fidelity: ``ask`` returns it and ``tell`` takes its result.
 
     Args:
-        id: names the play within and across experiments.
+        id: identifies the play, also across experiments.
         arm: index of the arm, from 0.
         fidelity: index of the fidelity, from 0 (the cheapest).
         cost: λ of that fidelity, reserved until the play is told or failed.
-        label: the arm's name, for people.
+        label: the arm's label, for people.
 
     >>> Play(id="demo-0", arm=0, fidelity=2, cost=1000.0, label="ad-a").label
     'ad-a'
@@ -33,15 +33,15 @@ class Play:
 
 @dataclass(frozen=True, eq=False)
 class Stats:
-    r"""All that a policy may look at, besides :class:`~mfbandit.Fidelities`: a snapshot for one decision.
+    r"""The results so far, as a policy sees them.
 
     Args:
         counts: T^(m)_k, the number of results; integers of shape (M, K).
         sums: sum of their rewards; shape (M, K).
         squares: sum of their squared rewards; shape (M, K).
-        pending: plays asked for and not yet told; integers of shape (M, K).
-        active: which arms may be asked for or recommended; booleans of shape (K,).
-        memory: what the policy's ``remember`` made of the log so far, for policies that have one; else None.
+        pending: plays that were asked and not yet told; integers of shape (M, K).
+        active: which arms may be asked or recommended; booleans of shape (K,).
+        memory: what the policy's ``remember`` returned last, for policies that have this method; else None.
 
     >>> stats = Stats.empty(fidelities=2, arms=3)
     >>> stats.time, stats.means.shape
@@ -57,7 +57,7 @@ class Stats:
 
     @classmethod
     def empty(cls, fidelities: int, arms: int) -> "Stats":
-        """Nothing learned yet, all arms active.
+        """Make statistics without any result, with all arms active.
 
         >>> Stats.empty(fidelities=1, arms=2).counts.tolist()
         [[0, 0]]
@@ -68,7 +68,7 @@ class Stats:
 
     @cached_property
     def plays(self) -> IntArray:
-        """T^(m)_k with pending plays counted, shape (M, K).
+        """T^(m)_k, pending plays included; shape (M, K).
 
         >>> Stats.empty(fidelities=1, arms=2).plays.tolist()
         [[0, 0]]
@@ -77,7 +77,7 @@ class Stats:
 
     @cached_property
     def time(self) -> int:
-        """The paper's t: one more than the plays so far, pending ones included.
+        """The paper's t: one more than the number of plays so far, pending ones included.
 
         >>> Stats.empty(fidelities=1, arms=2).time
         1
@@ -86,7 +86,7 @@ class Stats:
 
     @property
     def means(self) -> FloatArray:
-        """X̄, the mean reward, shape (M, K); NaN where there is no result.
+        """X̄, the mean reward; shape (M, K), NaN where there is no result.
 
         >>> np.isnan(Stats.empty(fidelities=1, arms=1).means).all()
         np.True_
@@ -96,7 +96,7 @@ class Stats:
 
     @property
     def top(self) -> "Stats":
-        """The highest fidelity alone, shape (1, K); what was learned below it is left out.
+        """The statistics of the highest fidelity alone, shape (1, K).
 
         >>> Stats.empty(fidelities=3, arms=2).top.counts.shape
         (1, 2)
@@ -105,7 +105,7 @@ class Stats:
 
     @property
     def told(self) -> "Stats":
-        """The same results with nothing pending: what is known, not what is under way.
+        """The same results with no pending plays.
 
         >>> Stats.empty(fidelities=1, arms=2).told.time
         1
@@ -113,7 +113,7 @@ class Stats:
         return Stats(self.counts, self.sums, self.squares, np.zeros_like(self.pending), self.active, self.memory)
 
     def with_arms(self, number: int) -> "Stats":
-        """The same and ``number`` new active arms behind the others, in arrays of their own.
+        """Return a copy with ``number`` new active arms after the others.
 
         >>> Stats.empty(fidelities=1, arms=2).with_arms(1).counts.tolist()
         [[0, 0, 0]]
@@ -123,7 +123,7 @@ class Stats:
         return replace(Stats(*wider), memory=self.memory)
 
     def read_only(self) -> "Stats":
-        """The same arrays, seen through views that cannot be written.
+        """Return the same statistics with read-only views of the arrays.
 
         >>> Stats.empty(fidelities=1, arms=1).read_only().counts[0, 0] = 5
         Traceback (most recent call last):
@@ -135,7 +135,7 @@ class Stats:
         return replace(Stats(*views), memory=self.memory)
 
     def copy(self) -> "Stats":
-        """Arrays of their own, so that later results do not show through.
+        """Return a copy that later results do not change.
 
         >>> live = Stats.empty(fidelities=1, arms=1)
         >>> kept = live.copy()

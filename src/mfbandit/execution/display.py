@@ -7,7 +7,8 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
-from mfbandit._internal.progress import note
+from mfbandit._internal.imports import installed
+from mfbandit._internal.progress import print_line
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -62,7 +63,7 @@ class ProgressDisplay:
         if self._live is not None:
             self._live.update(_panel(progress), refresh=True)
         else:
-            note(progress_line(progress))
+            print_line(progress_line(progress))
 
 
 @contextmanager
@@ -78,7 +79,7 @@ def progress_display(wanted: bool | None) -> Iterator[ProgressDisplay | None]:
     """
     if wanted is False:
         yield None
-    elif sys.stderr.isatty():
+    elif sys.stderr.isatty() and installed("rich"):
         from rich.console import Console  # only on a terminal
         from rich.live import Live
 

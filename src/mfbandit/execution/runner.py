@@ -3,7 +3,7 @@
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
-from mfbandit._internal.progress import interrupts_kept
+from mfbandit._internal.progress import keep_interrupts
 from mfbandit.execution.attempt import Objective
 from mfbandit.execution.display import progress_display
 from mfbandit.execution.lease_renewal import renewed_leases
@@ -104,7 +104,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     options = RunOptions(objective, retries, timeout, seed, plays, ahead, stay)
     seconds = checked_lease(experiment, lease)
     pool = worker_pool(executor, workers, objective)
-    with progress_display(progress) as display, interrupts_kept() as interrupts:
+    with progress_display(progress) as display, keep_interrupts() as interrupts:
         loop = RunLoop(experiment, pool, options, seconds, interrupts)
         with (
             loop.closing(),

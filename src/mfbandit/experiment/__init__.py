@@ -1,12 +1,13 @@
 """Ask and tell: events, the state that they fold to, and the experiment in memory."""
 
+from mfbandit.experiment.checks import check_is_policy, checked_capital, checked_choice
 from mfbandit.experiment.codec import (
     CODES,
     COLUMNS,
     WITH_TEXT,
     Packed,
+    PackedLog,
     Record,
-    events_of,
     from_row,
     pack,
     to_row,
@@ -29,21 +30,18 @@ from mfbandit.experiment.events import (
     from_record,
     to_record,
 )
-from mfbandit.experiment.experiment import (
-    FORMAT,
-    Experiment,
-    check_is_policy,
-    checked_capital,
-    checked_choice,
-)
+from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.history import History
+from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
+    FORMAT,
     fidelities_from_record,
     fidelities_record,
     policy_from_record,
     policy_record,
 )
+from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
 
 __all__ = [
@@ -66,16 +64,18 @@ __all__ = [
     "History",
     "Noted",
     "Packed",
+    "PackedLog",
     "PastResult",
+    "PlayTable",
     "Record",
     "Renewed",
     "Result",
+    "State",
     "Status",
     "Told",
     "check_is_policy",
     "checked_capital",
     "checked_choice",
-    "events_of",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",

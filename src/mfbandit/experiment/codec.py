@@ -8,14 +8,15 @@ bytes in a fraction of a second, where a million rows would take several.
 import json
 import struct
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from typing import Any, NamedTuple
 
 import numpy as np
 from numpy.typing import NDArray
 
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment.events import FIELDS, KINDS, Event
+from mfbandit.experiment.events import FIELDS, KINDS, Asked, Event, Expired, Failed, Renewed, Told
 
 COLUMNS = ("seq", "time", "kind", "play", "arm", "fidelity", "reward", "cost", "due", "request", "body")
 NUMBERS = ("play", "arm", "fidelity", "reward", "cost")  # fields of events that have a column of their own
@@ -44,6 +45,7 @@ _IN_BODY = {kind: tuple(name for name in FIELDS[kind] if name not in NUMBERS) fo
 WITH_TEXT = [CODES[kind] for kind in KINDS if _IN_BODY[kind]]  # kinds that packed rows do not hold whole
 
 Packed = NDArray[Any]
+ABOUT_PLAYS = len((Asked, Told, Failed, Expired, Renewed))  # kinds below this code are about plays
 
 
 class Record(NamedTuple):
@@ -130,15 +132,79 @@ def unpack(data: bytes) -> Packed:
     return np.frombuffer(data, dtype=DTYPE)
 
 
-def events_of(rows: Packed) -> Iterator[Event]:
-    """The events of packed rows one by one; those that have a text cannot be made from numbers.
+@dataclass(frozen=True, eq=False)
+class PackedLog:
+    """Events that were read back: all of them packed, and those with texts whole.
 
-    >>> from mfbandit.experiment.events import Asked
-    >>> rows = unpack(pack(to_row(Record(seq=1, time=0.0, event=Asked(play=0, arm=3, fidelity=1)))))
-    >>> list(events_of(rows))
-    [Asked(play=0, arm=3, fidelity=1)]
+    Args:
+        rows: packed events, in order; shape (N,).
+        texts: records of the events that have a text, by their places in ``rows``.
+
+    >>> from mfbandit.experiment.events import Asked, Noted
+    >>> log = PackedLog.of([Asked(play=0, arm=3, fidelity=1), Noted("hello")])
+    >>> list(log.events())
+    [Asked(play=0, arm=3, fidelity=1), Noted(text='hello')]
     """
-    for code, *numbers in zip(*(rows[name].tolist() for name in ("kind", *NUMBERS)), strict=True):
-        kind = KINDS[code]
-        values = dict(zip(NUMBERS, numbers, strict=True))
-        yield kind(**{name: values[name] for name in _IN_COLUMNS[kind]})
+
+    rows: Packed
+    texts: Mapping[int, Record]
+
+    @classmethod
+    def of(cls, events: Iterable[Event]) -> "PackedLog":
+        """Pack events, as if they had happened at time 0.
+
+        >>> from mfbandit.experiment.events import Paused
+        >>> len(PackedLog.of([Paused()]).rows)
+        1
+        """
+        return cls.of_records([Record(seq, 0.0, event) for seq, event in enumerate(events, start=1)])
+
+    @classmethod
+    def of_records(cls, records: Sequence[Record]) -> "PackedLog":
+        """Pack records.
+
+        >>> from mfbandit.experiment.events import Paused
+        >>> PackedLog.of_records([Record(seq=1, time=2.5, event=Paused())]).rows["time"].tolist()
+        [2.5]
+        """
+        rows = unpack(b"".join(pack(to_row(record)) for record in records))
+        texts = {place: record for place, record in enumerate(records) if CODES[type(record.event)] in WITH_TEXT}
+        return cls(rows, texts)
+
+    def event(self, place: int) -> Event:
+        """The event at a place.
+
+        >>> from mfbandit.experiment.events import Paused
+        >>> PackedLog.of([Paused()]).event(0)
+        Paused()
+        """
+        if place in self.texts:
+            return self.texts[place].event
+        row = self.rows[place]
+        kind: type[Event] = KINDS[int(row["kind"])]
+        return kind(**{name: row[name].item() for name in _IN_COLUMNS[kind]})
+
+    def events(self) -> Iterator[Event]:
+        """All events, one by one."""
+        columns = (self.rows[name].tolist() for name in ("kind", *NUMBERS))
+        for place, (code, *numbers) in enumerate(zip(*columns, strict=True)):
+            if place in self.texts:
+                yield self.texts[place].event
+                continue
+            kind = KINDS[code]
+            values = dict(zip(NUMBERS, numbers, strict=True))
+            yield kind(**{name: values[name] for name in _IN_COLUMNS[kind]})
+
+    def stretches(self) -> Iterator[tuple[Packed, Event | None]]:
+        """Stretches of packed events about plays, each with the other event that ends it; None at the end.
+
+        >>> from mfbandit.experiment.events import Asked, Paused
+        >>> log = PackedLog.of([Asked(play=0, arm=3, fidelity=1), Paused()])
+        >>> [(len(rows), other) for rows, other in log.stretches()]
+        [(1, Paused()), (0, None)]
+        """
+        start = 0
+        for place in np.flatnonzero(self.rows["kind"] >= ABOUT_PLAYS).tolist():
+            yield self.rows[start:place], self.event(place)
+            start = place + 1
+        yield self.rows[start:], None

@@ -2,28 +2,15 @@
 
 import json
 import secrets
-from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, overload
 
+from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import (
-    Audit,
-    Bounded,
-    Bounds,
-    Concentration,
-    Fidelities,
-    Play,
-    Stats,
-    audit,
-    bounds_table,
-    limit,
-    needed_bias,
-    scales,
-)
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -34,6 +21,15 @@ from mfbandit.errors import (
     UnknownPlay,
 )
 from mfbandit.experiment import events
+from mfbandit.experiment.assumptions import Assumptions
+from mfbandit.experiment.checks import (
+    check_is_policy,
+    check_label,
+    checked_capital,
+    checked_choice,
+    checked_labels,
+    refuse_in_memory,
+)
 from mfbandit.experiment.events import (
     ArmAdded,
     ArmRestored,
@@ -50,24 +46,26 @@ from mfbandit.experiment.events import (
     Noted,
     Paused,
     PolicySet,
+    Renewed,
     Resumed,
     Told,
 )
 from mfbandit.experiment.history import History
-from mfbandit.experiment.protocol import Status, plays_until_exhausted
+from mfbandit.experiment.log_check import check_possible
+from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
+    FORMAT,
+    experiment_record,
     fidelities_from_record,
     fidelities_record,
     policy_from_record,
     policy_record,
 )
-from mfbandit.experiment.state import Ledger
+from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
-from mfbandit.policies import Policy, Remembers
+from mfbandit.policies import Policy
 
 FAILURES_IN_A_ROW = 3
-FORMAT = 1
-MOST_DIGITS = 15  # of the number of a play
 
 
 class Experiment:
@@ -103,29 +101,27 @@ class Experiment:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
-        labels = _labels(arms)
-        self._use(policy)
-        self._assume(fidelities)
-        self._ledger = Ledger(fidelities, labels)
+        self._state = State(policy, fidelities, checked_labels(arms))
         # Asking once on trial shows at once that a policy lacks something, such as biases.
-        start = self._ledger.stats
+        start = self._state.stats
         checked_choice(policy, start, fidelities)
-        self._capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
+        self._state.capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
+        self._assumed = fidelities, Assumptions.of(fidelities)
         self._id = secrets.token_hex(6)
         self._first = {
             "policy": policy_record(policy),
             "fidelities": fidelities_record(fidelities),
-            "arms": labels,
-            "capital": self._capital,
+            "arms": list(self._state.labels),
+            "capital": self._state.capital,
         }
         self._log: list[Event] = []
 
     def __repr__(self) -> str:
-        results = len(self._ledger.plays) - len(self._ledger.pending)
+        results = len(self._state.plays) - len(self._state.pending)
         return (
-            f"<Experiment {type(self._policy).__name__}, {len(self._ledger.labels)} arms, "
-            f"{len(self._fidelities)} fidelities, {results} plays settled, {len(self._ledger.pending)} pending, "
-            f"spent {self.spent:g} of {self._capital}>"
+            f"<Experiment {type(self._state.policy).__name__}, {len(self._state.labels)} arms, "
+            f"{len(self._state.fidelities)} fidelities, {results} plays settled, {len(self._state.pending)} pending, "
+            f"spent {self.spent:g} of {self._state.capital}>"
         )
 
     # What it is made of
@@ -133,22 +129,22 @@ class Experiment:
     @property
     def policy(self) -> Policy:
         """The rule that picks plays."""
-        return self._policy
+        return self._state.policy
 
     @property
     def fidelities(self) -> Fidelities:
         """Costs, biases and noise of each fidelity."""
-        return self._fidelities
+        return self._state.fidelities
 
     @property
     def arms(self) -> tuple[str, ...]:
         """The names of all arms, retired ones included; an arm's index is its place here."""
-        return tuple(self._ledger.labels)
+        return tuple(self._state.labels)
 
     @property
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
-        return self._capital
+        return self._state.capital
 
     @property
     def id(self) -> str:
@@ -171,6 +167,11 @@ class Experiment:
         return False
 
     @property
+    def folded(self) -> State:
+        """The state that the log has led to, for stores; everybody else only looks at it."""
+        return self._state
+
+    @property
     def definition(self) -> dict[str, Any]:
         """What the experiment began with, ready for JSON; whatever changed later is in the log."""
         return {"id": self._id, **self._first}
@@ -185,37 +186,37 @@ class Experiment:
     @property
     def stats(self) -> Stats:
         """What was learned so far: a copy that later results do not change."""
-        return self._ledger.stats.copy()
+        return self._state.stats.copy()
 
     @property
     def spent(self) -> float:
         """The cost of all told plays, and of failed ones that cost something."""
-        return self._ledger.spent
+        return self._state.spent
 
     @property
     def reserved(self) -> float:
-        """The cost of the plays under way."""
-        return self._ledger.reserved
+        """The cost of the pending plays."""
+        return self._state.reserved
 
     @property
     def pending(self) -> tuple[Play, ...]:
         """The plays asked for and neither told nor failed, in the order of asking."""
-        return tuple(self._play(number) for number in self._ledger.pending)
+        return tuple(self.play(number) for number in self._state.pending)
 
     @property
     def retired(self) -> tuple[int, ...]:
         """The arms that were retired."""
-        return tuple(sorted(self._ledger.retired))
+        return tuple(sorted(self._state.retired))
 
     @property
     def set_aside(self) -> tuple[int, ...]:
         """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
-        return tuple(sorted(self._ledger.aside))
+        return tuple(sorted(self._state.aside))
 
     @property
     def paused(self) -> bool:
         """Whether plays are not handed out for now."""
-        return self._ledger.paused
+        return self._state.paused
 
     @property
     def state(self) -> str:
@@ -226,7 +227,7 @@ class Experiment:
         >>> exp.state, exp.ask().arm, exp.state
         ('running', 0, 'exhausted')
         """
-        if self._ledger.paused:
+        if self._state.paused:
             return "paused"
         try:
             self._fitting()
@@ -239,17 +240,17 @@ class Experiment:
     @property
     def refuted(self) -> dict[tuple[int, int], float]:
         """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
-        return dict(self._ledger.refuted)
+        return dict(self._state.refuted)
 
     @property
     def results_at(self) -> list[int]:
         """How many results there are at each fidelity."""
-        return [int(count) for count in self._ledger.stats.counts.sum(axis=1)]
+        return [int(count) for count in self._state.stats.counts.sum(axis=1)]
 
     @property
     def pending_count(self) -> int:
         """How many plays are pending."""
-        return len(self._ledger.pending)
+        return len(self._state.pending)
 
     @property
     def history(self) -> History:
@@ -261,7 +262,7 @@ class Experiment:
         >>> exp.history.rewards.tolist()
         [0.5]
         """
-        return History(*self._ledger.plays.results())
+        return History(*self._state.plays.results())
 
     def status(self) -> Status:
         """State, capital, results, pending plays and the best arm so far, as a dictionary for JSON.
@@ -280,12 +281,12 @@ class Experiment:
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.best()
         Traceback (most recent call last):
-        mfbandit.errors.NoResults: best() needs at least one result of an active arm, and there is none yet
+        mfbandit.errors.NoResults: There is no result of an active arm yet
         """
-        stats = self._ledger.stats
+        stats = self._state.stats
         if not (stats.counts.any(axis=0) & stats.active).any():
-            raise NoResults("best() needs at least one result of an active arm, and there is none yet")
-        return int(self._policy.recommend(stats, self._fidelities))
+            raise NoResults("There is no result of an active arm yet")
+        return int(self._state.policy.recommend(stats, self._state.fidelities))
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
@@ -301,8 +302,8 @@ class Experiment:
         a    0             1  0.5000  0.8326  -0.3326  1.3326
         b    0             0       -       -        -       -
         """
-        used = positive("rho", getattr(self._policy, "rho", 2.0) if rho is None else rho)
-        return bounds_table(self._ledger.stats, self._fidelities, used, self.arms)
+        used = positive("rho", getattr(self._state.policy, "rho", 2.0) if rho is None else rho)
+        return bounds_table(self._state.stats, self._state.fidelities, used, self.arms)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.audit`.
@@ -315,7 +316,7 @@ class Experiment:
         >>> exp.audit().alarm
         False
         """
-        return audit(self._ledger.stats, self._fidelities, self.arms)
+        return audit(self._state.stats, self._state.fidelities, self.arms)
 
     # The verbs
 
@@ -349,7 +350,7 @@ class Experiment:
         [0, 1]
         """
         if request_key is not None or lease is not None:
-            _refuse_in_memory(request_key=request_key, lease=lease)
+            refuse_in_memory(request_key=request_key, lease=lease)
         if n is None:
             return self._ask_one()
         if whole("n", n) < 1:
@@ -401,7 +402,7 @@ class Experiment:
             self._add(event)
             self._watch(event.play)
 
-    def tell_many(self, results: Iterable[tuple[Play | str, float, float | None]]) -> None:
+    def tell_many(self, results: Iterable[Result]) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
 
         >>> from mfbandit import UCB, Bounded
@@ -414,7 +415,7 @@ class Experiment:
         for result in results:
             event = self._result(*result)
             if news.setdefault(event.play, event) != event:
-                raise Conflict(f"play {self._id}-{event.play} must have one result, got {news[event.play]} and {event}")
+                raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._add(event)
             self._watch(event.play)
@@ -472,10 +473,13 @@ class Experiment:
         >>> list(exp.renew_many(exp.ask(2)).values())
         [None, None]
         """
-        _refuse_in_memory(lease=lease)
-        return {f"{self._id}-{at}": None for at in self._renewable(plays)}
+        refuse_in_memory(lease=lease)
+        numbers = self._renewable(plays)
+        for at in numbers:
+            self._add(Renewed(at))
+        return {f"{self._id}-{at}": None for at in numbers}
 
-    def add_results(self, results: Iterable[tuple[int | str, int, float, float | None]]) -> list[Play]:
+    def add_results(self, results: Iterable[PastResult]) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
 
         All of them, or none if one is refused. What they cost counts as spent; where that is not wanted, give a cost
@@ -487,27 +491,27 @@ class Experiment:
         >>> exp.spent, exp.stats.counts.tolist(), exp.ask().label
         (1.0, [[2, 0]], 'b')
         """
-        first = len(self._ledger.plays)
+        first = len(self._state.plays)
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
         for asked, told in pairs:
             self._add(asked)
             self._add(told)
             self._watch(told.play)
-        return [self._play(asked.play) for asked, _ in pairs]
+        return [self.play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
-        """A new arm, which will be tried before any other; returns its index.
+        """Add an arm, which will be tried before any other; returns its index.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.add_arm("b")
         1
         """
-        _check_label(label)
-        if label in self._ledger.index:
+        check_label(label)
+        if label in self._state.index:
             raise InvalidArgument(f"arms must have different names, got {label!r} twice")
         self._add(ArmAdded(label))
-        return len(self._ledger.labels) - 1
+        return len(self._state.labels) - 1
 
     def retire_arm(self, arm: int | str) -> None:
         """Stop asking for an arm, by its index or name. It keeps its index and takes late results.
@@ -519,10 +523,11 @@ class Experiment:
         'b'
         """
         index = self._arm(arm)
-        if index in self._ledger.retired:
+        if index in self._state.retired:
             return
-        if len(self._ledger.retired) + 1 == len(self._ledger.labels):
-            raise InvalidArgument(f"the last arm cannot be retired, got arm {index} ({self._ledger.labels[index]!r})")
+        if len(self._state.retired) + 1 == len(self._state.labels):
+            label = self._state.labels[index]
+            raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
         self._add(ArmRetired(index))
 
     def restore_arm(self, arm: int | str) -> None:
@@ -539,21 +544,21 @@ class Experiment:
         'a'
         """
         index = self._arm(arm)
-        if index not in self._ledger.aside:
-            raise InvalidArgument(f"only an arm that was set aside can be restored, got arm {index}, which was not")
+        if index not in self._state.aside:
+            raise InvalidArgument(f"arm must be one that was set aside, got arm {index}, which was not")
         self._add(ArmRestored(index))
 
     def pause(self) -> None:
-        """Hand out no plays until :meth:`resume`; results of those under way are still taken.
+        """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.pause()
         >>> exp.ask()
         Traceback (most recent call last):
-        mfbandit.errors.ExperimentPaused: the experiment is paused, and hands out plays again once it is resumed
+        mfbandit.errors.ExperimentPaused: The experiment is paused; resume it to ask for plays
         """
-        if not self._ledger.paused:
+        if not self._state.paused:
             self._add(Paused())
 
     def resume(self) -> None:
@@ -566,7 +571,7 @@ class Experiment:
         >>> exp.paused
         False
         """
-        if self._ledger.paused:
+        if self._state.paused:
             self._add(Resumed())
 
     def set_capital(self, capital: float | None) -> None:
@@ -581,12 +586,12 @@ class Experiment:
         10.0
         """
         amount = None if capital is None else positive("capital", number("capital", capital))
-        committed = self._ledger.committed
+        committed = self._state.committed
         if amount is not None and limit(amount) < committed:
             raise InvalidArgument(
                 f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
             )
-        if amount != self._capital:
+        if amount != self._state.capital:
             self._add(CapitalSet(amount))
 
     def set_policy(self, policy: Policy) -> None:
@@ -601,9 +606,9 @@ class Experiment:
         check_is_policy(policy)
         record = policy_record(policy)
         policy_from_record(record)  # the log has to be enough to go on from
-        if self._ledger.stats.active.any():
-            checked_choice(policy, replace(self._ledger.stats, memory=None), self._fidelities)
-        if record != policy_record(self._policy):
+        if self._state.stats.active.any():
+            checked_choice(policy, replace(self._state.stats, memory=None), self._state.fidelities)
+        if record != policy_record(self._state.policy):
             self._add(PolicySet(record))
 
     def set_biases(self, biases: Sequence[float]) -> None:
@@ -616,10 +621,10 @@ class Experiment:
         >>> exp.fidelities.biases
         (0.3, 0.0)
         """
-        changed = replace(self._fidelities, biases=biases)
-        if self._ledger.stats.active.any():
-            checked_choice(self._policy, self._ledger.stats, changed)
-        if changed.biases != self._fidelities.biases:
+        changed = replace(self._state.fidelities, biases=biases)
+        if self._state.stats.active.any():
+            checked_choice(self._state.policy, self._state.stats, changed)
+        if changed.biases != self._state.fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
 
     def set_fidelities(self, fidelities: Fidelities) -> None:
@@ -635,13 +640,14 @@ class Experiment:
         >>> exp.spent, exp.ask().cost
         (1.0, 2.0)
         """
-        if len(fidelities) != len(self._fidelities):
-            raise InvalidArgument(f"fidelities must be {len(self._fidelities)} as before, got {len(fidelities)}")
+        if len(fidelities) != len(self._state.fidelities):
+            raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
         record = fidelities_record(fidelities)
-        fidelities_from_record(record, known=_tails(self._fidelities))  # the log has to be enough to go on from
-        if self._ledger.stats.active.any():
-            checked_choice(self._policy, replace(self._ledger.stats, memory=None), fidelities)
-        if fidelities != self._fidelities:
+        # The log has to be enough to go on from.
+        fidelities_from_record(record, known=concentrations(self._state.fidelities))
+        if self._state.stats.active.any():
+            checked_choice(self._state.policy, replace(self._state.stats, memory=None), fidelities)
+        if fidelities != self._state.fidelities:
             self._add(FidelitiesSet(record))
 
     def note(self, text: str) -> None:
@@ -654,7 +660,7 @@ class Experiment:
         (Noted(text='the landing page changed today'),)
         """
         if not isinstance(text, str) or not text.strip():
-            raise InvalidArgument(f"a note must be text that is not empty, got {text!r}")
+            raise InvalidArgument(f"text must not be empty, got {text!r}")
         self._add(Noted(text))
 
     def with_patience(self, seconds: float) -> Self:
@@ -695,270 +701,191 @@ class Experiment:
             policy: the policy, where it is one of your own and not the package's.
             fidelities: the fidelities, where their concentration is one of your own.
         """
-        record = _record(text)
-        given = fidelities or fidelities_from_record(record["fidelities"])
-        if list(given.costs) != record["fidelities"].get("costs"):
-            raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
-        experiment = cls(
-            policy or policy_from_record(record["policy"]),
-            arms=record["arms"],
-            fidelities=given,
-            capital=record["capital"],
-        )
-        experiment._id = record["id"]
+        record = experiment_record(text)
+        experiment = cls.begun(record, policy=policy, fidelities=fidelities)
         for event in map(events.from_record, record["log"]):
-            experiment._ledger.check(event)
+            check_possible(experiment._state, event)
             experiment._add(event)
         return experiment
 
+    @classmethod
+    def begun(
+        cls, definition: Mapping[str, Any], *, policy: Policy | None = None, fidelities: Fidelities | None = None
+    ) -> "Experiment":
+        """The experiment of a :attr:`definition` before its first event, under its own id.
+
+        Args:
+            definition: id, policy, arms, fidelities and capital.
+            policy: the policy, where it is one of your own and not the package's.
+            fidelities: the fidelities, where their concentration is one of your own.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> Experiment.begun(exp.definition).id == exp.id
+        True
+        """
+        given = fidelities or fidelities_from_record(definition["fidelities"])
+        if list(given.costs) != list(definition["fidelities"].get("costs")):
+            raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
+        experiment = cls(
+            policy or policy_from_record(definition["policy"]),
+            arms=definition["arms"],
+            fidelities=given,
+            capital=definition["capital"],
+        )
+        experiment._id = str(definition["id"])
+        return experiment
+
+    # For stores, which keep the log elsewhere
+
+    def drain(self) -> list[Event]:
+        """Take the log out of memory: the events since this was called last.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.ask()
+        >>> exp.drain(), exp.drain()
+        ([Asked(play=0, arm=0, fidelity=0)], [])
+        """
+        news, self._log = self._log, []
+        return news
+
+    def play(self, number: int) -> Play:
+        """The play of a number, counted from 0 in the order of asking.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.ask() == exp.play(0)
+        True
+        """
+        arm, fidelity = self._state.plays[number]
+        return Play(
+            f"{self._id}-{number}", arm, fidelity, self._state.fidelities.costs[fidelity], self._state.labels[arm]
+        )
+
+    def expire(self, number: int) -> None:
+        """Take a pending play back whose lease ran out; it still takes one late result.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.ask()
+        >>> exp.expire(0)
+        >>> exp.pending
+        ()
+        """
+        self._lose(Expired(number))
+
     # How the verbs work
 
-    def _use(self, policy: Policy) -> None:
-        self._policy = policy
-        # Found out once: asking whether an object has a protocol takes as long as a play.
-        self._remember = policy.remember if isinstance(policy, Remembers) else None
-
-    def _assume(self, fidelities: Fidelities) -> None:
-        self._fidelities = fidelities
-        self._biases = fidelities.biases[:-1] if fidelities.biases is not None else ()
-        self._scales = scales(fidelities) if self._biases else None
-        tails = [None] * len(fidelities) if fidelities.concentration is None else list(fidelities.tails)
-        self._ranges = [(tail.low, tail.high) if isinstance(tail, Bounded) else None for tail in tails]
-
-    def _remember_again(self) -> None:
-        """Make the policy's memory anew from all results."""
-        self._ledger.memory = None
-        if self._remember is not None:
-            for stats in self._ledger.results_one_by_one():
-                known = replace(stats, memory=self._ledger.memory)
-                self._ledger.memory = self._remember(known, self._fidelities)
+    @property
+    def _assumptions(self) -> Assumptions:
+        known, assumptions = self._assumed
+        if known is not self._state.fidelities:
+            assumptions = Assumptions.of(self._state.fidelities)
+            self._assumed = self._state.fidelities, assumptions
+        return assumptions
 
     def _watch(self, play: int) -> None:
         """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
-        if self._scales is None:
-            return
-        arm, fidelity = self._ledger.plays[play]
-        top = len(self._biases)
-        for low in range(top) if fidelity == top else (fidelity,):
-            # Nearly always the means are nearer than the bias: nothing more to be worked out after each result.
-            if self._ledger.difference(low, arm) > self._biases[low] and (low, arm) not in self._ledger.refuted:
-                needed = needed_bias(self._ledger.stats, low, arm, self._scales)
-                if needed > self._biases[low]:
-                    self._add(BiasRefuted(low, arm, needed))
+        for fidelity, arm, needed in self._assumptions.refuted_by(play, self._state):
+            self._add(BiasRefuted(fidelity, arm, needed))
 
     def _ask_one(self) -> Play:
-        if self._ledger.paused:
-            raise ExperimentPaused("the experiment is paused, and hands out plays again once it is resumed")
+        if self._state.paused:
+            raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
-        number = len(self._ledger.plays)
+        number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
-        return self._play(number)
+        return self.play(number)
 
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
         arm, fidelity = self._choose()
-        cost = self._fidelities.costs[fidelity]
-        committed = self._ledger.committed
-        if self._capital is not None and committed + cost > limit(self._capital):
+        cost = self._state.fidelities.costs[fidelity]
+        committed = self._state.committed
+        if self._state.capital is not None and committed + cost > limit(self._state.capital):
+            left = self._state.capital - committed
             raise CapitalExhausted(
-                f"the next play costs {cost:g} (fidelity {fidelity}), and of the capital {self._capital:g} "
-                f"only {self._capital - committed:g} is left"
+                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
+                f"{self._state.capital:g} is left"
             )
         return arm, fidelity
 
     def _choose(self) -> tuple[int, int]:
-        stats = self._ledger.stats
-        if len(self._ledger.retired | self._ledger.aside) == len(self._ledger.labels):
+        stats = self._state.stats
+        if len(self._state.retired | self._state.aside) == len(self._state.labels):
             raise NoActiveArms(
-                f"no arm can be asked for: {len(self._ledger.retired)} retired, {len(self._ledger.aside)} set aside "
+                f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
                 f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
             )
-        return checked_choice(self._policy, stats, self._fidelities)
-
-    def _play(self, number: int) -> Play:
-        arm, fidelity = self._ledger.plays[number]
-        return Play(f"{self._id}-{number}", arm, fidelity, self._fidelities.costs[fidelity], self._ledger.labels[arm])
+        return checked_choice(self._state.policy, stats, self._state.fidelities)
 
     def _number(self, play: Play | str) -> int:
         experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
-        if experiment == self._id and digits.isdecimal() and len(digits) <= MOST_DIGITS:
+        if experiment == self._id and digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
             at = int(digits)
-            if at < len(self._ledger.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+            if at < len(self._state.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
                 return at
-        raise UnknownPlay(f"a play must have been asked from this experiment, got {play!r}")
+        raise UnknownPlay(f"Play not found: {play!r} was not asked from this experiment")
 
     def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
         numbers = [self._number(play) for play in plays]
         for at in numbers:
-            if at not in self._ledger.pending:
-                known = self._ledger.plays.outcome(at)
+            if at not in self._state.pending:
+                known = self._state.plays.outcome(at)
                 raise Conflict(f"only a pending play can be renewed, got {known}")
         return numbers
 
     def _asked_for(self, play: Play, at: int) -> bool:
         # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
-        return (play.arm, play.fidelity) == self._ledger.plays[at]
+        return (play.arm, play.fidelity) == self._state.plays[at]
 
     def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
         at = self._number(play)
-        fidelity = self._ledger.plays.fidelities[at]
-        paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        fidelity = self._state.plays.fidelities[at]
+        paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
         return Told(at, self._reward(reward, fidelity), paid)
 
     def _reward(self, reward: float, fidelity: int) -> float:
-        value, bounds = number("reward", reward), self._ranges[fidelity]
-        if bounds is not None and not bounds[0] <= value <= bounds[1]:
-            # One percentage in a place of shares would stay in the log for good.
-            raise InvalidArgument(
-                f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}"
-            )
+        value = number("reward", reward)
+        self._assumptions.check_reward(value, fidelity)
         return value
 
     def _past(
         self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
     ) -> tuple[Asked, Told]:
         index = self._arm(arm)
-        if not self._ledger.stats.active[index]:
+        if not self._state.stats.active[index]:
             raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
-        if not 0 <= whole("fidelity", fidelity) < len(self._fidelities):
-            raise InvalidArgument(f"fidelity must lie in 0 to {len(self._fidelities) - 1}, got {fidelity}")
-        paid = self._fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        if not 0 <= whole("fidelity", fidelity) < len(self._state.fidelities):
+            raise InvalidArgument(f"fidelity must lie in 0 to {len(self._state.fidelities) - 1}, got {fidelity}")
+        paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
         return Asked(at, index, int(fidelity)), Told(at, self._reward(reward, fidelity), paid)
 
     def _is_new(self, event: Told | Failed) -> bool:
-        if self._ledger.takes_outcome(event.play):
+        if self._state.plays.takes_outcome(event.play):
             return True
-        known = self._ledger.plays.outcome(event.play)
+        known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"play {self._id}-{event.play} already has the outcome {known}, got {event}")
+            raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
         return False
 
     def _lose(self, event: Failed | Expired) -> None:
         self._add(event)
-        arm = self._ledger.plays.arms[event.play]
-        if self._ledger.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._ledger.aside:
+        arm = self._state.plays.arms[event.play]
+        if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
             self._add(ArmSetAside(arm))
 
     def _arm(self, arm: int | str) -> int:
-        labels = self._ledger.labels
+        labels = self._state.labels
         if isinstance(arm, str):
-            if arm not in self._ledger.index:
+            if arm not in self._state.index:
                 raise InvalidArgument(f"arm must be the name of an arm, got {arm!r}")
-            return self._ledger.index[arm]
+            return self._state.index[arm]
         if not 0 <= whole("arm", arm) < len(labels):
             raise InvalidArgument(f"arm must lie in 0 to {len(labels) - 1}, got {arm}")
         return int(arm)
 
     def _add(self, event: Event) -> None:
-        self._ledger.apply(event)
         self._log.append(event)  # before anything that takes its time and could be interrupted
-        self._react(event)
-
-    def _react(self, event: Event) -> None:
-        """What an event changes beyond plays and arms."""
-        if isinstance(event, Told):
-            if self._remember is not None:
-                self._ledger.memory = self._remember(self._ledger.stats, self._fidelities)
-        elif isinstance(event, CapitalSet):
-            self._capital = event.capital
-        elif isinstance(event, BiasesSet):
-            self._assume(replace(self._fidelities, biases=event.biases))
-        elif isinstance(event, FidelitiesSet):
-            self._assume(fidelities_from_record(event.fidelities, known=_tails(self._fidelities)))
-            self._remember_again()
-        elif isinstance(event, PolicySet):
-            self._use(policy_from_record(event.policy))
-            self._ledger.memory = None
-
-
-def _tails(fidelities: Fidelities) -> Sequence[Concentration]:
-    return () if fidelities.concentration is None else fidelities.tails
-
-
-def _refuse_in_memory(**given: object) -> None:
-    for name, value in given.items():
-        if value is not None:
-            raise InvalidArgument(f"{name} must be None for an experiment in memory, got {value!r}")
-
-
-def _labels(arms: int | Sequence[str]) -> list[str]:
-    if isinstance(arms, str) or not isinstance(arms, Iterable):
-        labels = [str(k) for k in range(whole("arms", arms))]
-    else:
-        labels = list(arms)
-    if not labels:
-        raise InvalidArgument(f"arms must be at least one, got {arms!r}")
-    for label in labels:
-        _check_label(label)
-    if len(set(labels)) != len(labels):
-        (twice, _), *_ = Counter(labels).most_common(1)
-        raise InvalidArgument(f"arms must have different names, got {twice!r} twice")
-    return labels
-
-
-def _check_label(label: object) -> None:
-    if not isinstance(label, str) or not label:
-        raise InvalidArgument(f"arms must be named by text that is not empty, got {label!r}")
-
-
-def check_is_policy(policy: object) -> None:
-    """Refuse what is no policy, such as a policy's class.
-
-    >>> from mfbandit import UCB
-    >>> check_is_policy(UCB)
-    Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: policy must be an object with choose, index and recommend, got <class
-        'mfbandit.policies.ucb.UCB'>
-    """
-    if isinstance(policy, type) or not isinstance(policy, Policy):
-        raise InvalidArgument(f"policy must be an object with choose, index and recommend, got {policy!r}")
-
-
-def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stats: Stats) -> float:
-    """A capital that pays for the first play that the policy would make, or an error.
-
-    >>> from mfbandit import UCB, Bounded
-    >>> checked_capital(5, UCB(), Fidelities([10], concentration=Bounded()), Stats.empty(1, 3))
-    Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: capital must pay for the first play, which costs 10 with UCB, got 5
-    """
-    _, first = checked_choice(policy, stats, fidelities)
-    amount, cost = number("capital", capital), fidelities.costs[first]
-    if limit(amount) < cost:
-        raise InvalidArgument(
-            f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
-        )
-    return amount
-
-
-def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-    """What a policy chooses, or an error if there is no such arm or fidelity.
-
-    >>> from mfbandit import UCB, Bounded
-    >>> checked_choice(UCB(), Stats.empty(1, 3), Fidelities([1], concentration=Bounded()))
-    (0, 0)
-    """
-    choice = policy.choose(stats, fidelities)
-    arm, fidelity = whole("a chosen arm", choice[0]), whole("a chosen fidelity", choice[1])
-    if not (0 <= arm < len(stats.active) and stats.active[arm] and 0 <= fidelity < len(fidelities)):
-        raise InvalidArgument(
-            f"a policy must choose an active arm of the {len(stats.active)} and a fidelity of the {len(fidelities)}, "
-            f"and {type(policy).__name__} chose arm {arm} at fidelity {fidelity}"
-        )
-    return arm, fidelity
-
-
-def _record(text: str) -> dict[str, Any]:
-    try:
-        record = json.loads(text)
-    except json.JSONDecodeError as error:
-        raise InvalidArgument(f"an experiment's JSON cannot be read: {error}") from None
-    needed = {"format", "id", "policy", "fidelities", "arms", "capital", "log"}
-    if not isinstance(record, dict) or not needed <= record.keys():
-        raise InvalidArgument(f"an experiment's JSON must have {sorted(needed)}")
-    if record["format"] != FORMAT:
-        raise InvalidArgument(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
-    for name, kind in (("id", str), ("policy", dict), ("fidelities", dict), ("arms", list), ("log", list)):
-        if not isinstance(record[name], kind):
-            raise InvalidArgument(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
-    return record
+        self._state.apply(event)

@@ -1,5 +1,6 @@
-"""Policies and fidelities as dictionaries for JSON, and back."""
+"""Policies, fidelities and experiments as JSON, and back."""
 
+import json
 from collections.abc import Sequence
 from dataclasses import MISSING, asdict, is_dataclass
 from dataclasses import fields as dataclass_fields
@@ -10,6 +11,7 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.policies import POLICIES, Policy
 
 Thing = TypeVar("Thing")
+FORMAT = 1  # of an experiment's JSON
 CONCENTRATIONS: tuple[type[Concentration], ...] = (SubGaussian, Bounded)
 
 
@@ -68,6 +70,29 @@ def fidelities_from_record(record: dict[str, Any], known: Sequence[Concentration
         _concentration(tails, known),
         record.get("names"),
     )
+
+
+def experiment_record(text: str) -> dict[str, Any]:
+    """The JSON of an experiment as a dictionary with all its parts.
+
+    >>> experiment_record("{}")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: an experiment's JSON must have
+    ['arms', 'capital', 'fidelities', 'format', 'id', 'log', 'policy']
+    """
+    try:
+        record = json.loads(text)
+    except json.JSONDecodeError as error:
+        raise InvalidArgument(f"an experiment's JSON cannot be read: {error}") from None
+    needed = {"format", "id", "policy", "fidelities", "arms", "capital", "log"}
+    if not isinstance(record, dict) or not needed <= record.keys():
+        raise InvalidArgument(f"an experiment's JSON must have {sorted(needed)}")
+    if record["format"] != FORMAT:
+        raise InvalidArgument(f"an experiment's JSON must have format {FORMAT}, got {record['format']!r}")
+    for name, kind in (("id", str), ("policy", dict), ("fidelities", dict), ("arms", list), ("log", list)):
+        if not isinstance(record[name], kind):
+            raise InvalidArgument(f"an experiment's JSON must have a {kind.__name__} as {name}, got {record[name]!r}")
+    return record
 
 
 def _concentration(record: Any, known: Sequence[Concentration]) -> Concentration | list[Concentration] | None:  # noqa: ANN401 - one for all, or one each

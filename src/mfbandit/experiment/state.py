@@ -1,17 +1,15 @@
-"""The state of an experiment: the fold of its events."""
+"""The state of an experiment: the fold of its events, one by one or many at once."""
 
-from array import array
 from collections import deque
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import replace
 from operator import add, mul
+from typing import Any
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit._internal.validation import HUGE
-from mfbandit.core import Fidelities, Stats
-from mfbandit.errors import InvalidArgument
-from mfbandit.experiment.codec import CODES, Packed
+from mfbandit.core import Concentration, Fidelities, Stats
+from mfbandit.experiment.codec import CODES, Packed, PackedLog
 from mfbandit.experiment.events import (
     ArmAdded,
     ArmRestored,
@@ -32,294 +30,107 @@ from mfbandit.experiment.events import (
     Resumed,
     Told,
 )
-
-PENDING, TOLD, FAILED, EXPIRED = range(4)
-
-
-class Plays:
-    """All plays of an experiment, a column for each of their properties: some thirty bytes a play.
-
-    >>> plays = Plays()
-    >>> plays.add(arm=3, fidelity=1)
-    >>> plays.settle(0, TOLD, reward=0.5, cost=10.0)
-    >>> plays[0], plays.outcome(0)
-    ((3, 1), Told(play=0, reward=0.5, cost=10.0))
-    """
-
-    def __init__(self) -> None:
-        self.arms = array("i")
-        self.fidelities = array("h")
-        self.states = bytearray()
-        self.rewards = array("d")
-        self.costs = array("d")
-        self.told = array("q")  # numbers of plays in the order of their results
-
-    def __len__(self) -> int:
-        return len(self.states)
-
-    def __getitem__(self, play: int) -> tuple[int, int]:
-        """Its arm and fidelity."""
-        return self.arms[play], self.fidelities[play]
-
-    def add(self, arm: int, fidelity: int) -> None:
-        """A play that was handed out."""
-        self.arms.append(arm)
-        self.fidelities.append(fidelity)
-        self.states.append(PENDING)
-        self.rewards.append(0.0)
-        self.costs.append(0.0)
-
-    def settle(self, play: int, state: int, *, reward: float = 0.0, cost: float = 0.0) -> None:
-        """What came of a play."""
-        self.states[play] = state
-        self.rewards[play] = reward
-        self.costs[play] = cost
-        if state == TOLD:
-            self.told.append(play)
-
-    def outcome(self, play: int) -> Told | Failed | Expired | None:
-        """What came of a play, or None while it is under way."""
-        match self.states[play]:
-            case 1:
-                return Told(play, self.rewards[play], self.costs[play])
-            case 2:
-                return Failed(play, self.costs[play])
-            case 3:
-                return Expired(play)
-        return None
-
-    def results(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """Arms, fidelities, rewards and costs of all results, in the order of telling."""
-        told = np.array(self.told, dtype=np.int64)
-        arms, fidelities = np.array(self.arms, dtype=np.int64), np.array(self.fidelities, dtype=np.int64)
-        rewards, costs = np.array(self.rewards, dtype=np.float64), np.array(self.costs, dtype=np.float64)
-        return arms[told], fidelities[told], rewards[told], costs[told]
+from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
+from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
+from mfbandit.policies import Policy, Remembers
 
 
-class Ledger:
-    """Counts, sums and plays after a sequence of events, each of which must already be known to be valid.
+class State:
+    """Policy, fidelities, capital, arms, plays and statistics after a sequence of valid events.
 
     Args:
-        fidelities: the M fidelities, with their costs.
+        policy: the rule that picks plays.
+        fidelities: the M fidelities.
         labels: the names of the first K arms.
+        capital: Λ; None is unlimited.
 
-    >>> ledger = Ledger(Fidelities(costs=[1, 10], biases=[0.1, 0]), ["a", "b"])
-    >>> ledger.apply(Asked(play=0, arm=1, fidelity=0))
-    >>> ledger.committed, ledger.spent
+    >>> from mfbandit import MFUCB, Bounded
+    >>> state = State(MFUCB(), Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded()), ["a", "b"])
+    >>> state.apply(Asked(play=0, arm=1, fidelity=0))
+    >>> state.committed, state.spent
     (1.0, 0.0)
-    >>> ledger.apply(Told(play=0, reward=0.5, cost=1.0))
-    >>> ledger.committed, ledger.spent, ledger.stats.sums.tolist()
+    >>> state.apply(Told(play=0, reward=0.5, cost=1.0))
+    >>> state.committed, state.spent, state.stats.sums.tolist()
     (1.0, 1.0, [[0.0, 0.5], [0.0, 0.0]])
     """
 
-    def __init__(self, fidelities: Fidelities, labels: Sequence[str]) -> None:
-        self.costs = fidelities.costs
+    def __init__(
+        self, policy: Policy, fidelities: Fidelities, labels: Sequence[str], capital: float | None = None
+    ) -> None:
+        self.fidelities = fidelities
+        self.capital = capital
         self.labels: list[str] = []
-        self.index: dict[str, int] = {}
-        self.plays = Plays()
-        self.pending: dict[int, None] = {}  # in the order of asking
+        self.index: dict[str, int] = {}  # of arms, by their names
+        self.plays = PlayTable()
+        self.pending: dict[int, None] = {}  # numbers of plays, in the order of asking
         self.retired: set[int] = set()
         self.aside: set[int] = set()
-        self.failures: list[int] = []
+        self.failures: list[int] = []  # of each arm since its last result
         self.paused = False
         self.refuted: dict[tuple[int, int], float] = {}  # needed bias by (fidelity, arm)
-        self._told_at = [0] * len(fidelities)
+        self._told_at = [0] * len(fidelities)  # results that cost what their fidelity costs
         self._pending_at = [0] * len(fidelities)
         self._other_costs = 0.0
         self._first_arms = len(labels)
         self._arm_changes: list[tuple[int, int, bool]] = []  # (results before it, arm, whether it takes part then)
-        self.memory: object = None  # the policy's own, see Policy
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
+        self._memory: object = None  # the policy's own
+        self._use(policy)
+
+    # What is known
+
+    @property
+    def policy(self) -> Policy:
+        """The rule that picks plays."""
+        return self._policy
 
     @property
     def stats(self) -> Stats:
         """What was learned so far: read-only, and current until the next event."""
         shown = self._shown
-        stats = Stats(shown.counts, shown.sums, shown.squares, shown.pending, shown.active, self.memory)
+        stats = Stats(shown.counts, shown.sums, shown.squares, shown.pending, shown.active, self._memory)
         stats.__dict__["time"] = 1 + len(self.plays.told) + len(self.pending)  # known without adding up all plays
         return stats
 
     @property
     def spent(self) -> float:
         """Cost of all told and failed plays: Σ_m λ_m·(results at m), and what other plays really cost."""
-        return _sum(self.costs, self._told_at) + self._other_costs
+        return _sum(self.fidelities.costs, self._told_at) + self._other_costs
 
     @property
     def reserved(self) -> float:
-        """Cost of the plays under way."""
-        return _sum(self.costs, self._pending_at)
+        """Cost of the pending plays."""
+        return _sum(self.fidelities.costs, self._pending_at)
 
     @property
     def committed(self) -> float:
-        """Cost of all told and failed plays, and of those under way."""
-        return _sum(self.costs, map(add, self._told_at, self._pending_at)) + self._other_costs
+        """Cost of all told, failed and pending plays."""
+        return _sum(self.fidelities.costs, map(add, self._told_at, self._pending_at)) + self._other_costs
 
     def difference(self, low: int, arm: int) -> float:
         """|X̄_M − X̄_m| of an arm, or 0 where one of them has no result.
 
-        >>> Ledger(Fidelities(costs=[1, 10], biases=[0.1, 0]), ["a"]).difference(0, 0)
+        >>> from mfbandit import UCB, Bounded
+        >>> State(UCB(), Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded()), ["a"]).difference(0, 0)
         0.0
         """
         counts, sums = self._stats.counts, self._stats.sums
         top, n = counts[-1, arm], counts[low, arm]
         return float(abs(sums[-1, arm] / top - sums[low, arm] / n)) if top and n else 0.0
 
-    def apply(self, event: Event) -> None:  # noqa: PLR0912 - one for each kind of event
+    # One event at a time
+
+    def apply(self, event: Event) -> None:
         """Move on by one event.
 
-        >>> ledger = Ledger(Fidelities(costs=[1]), ["a"])
-        >>> ledger.apply(ArmAdded("b"))
-        >>> ledger.labels, ledger.stats.counts.shape
+        >>> from mfbandit import UCB, Bounded
+        >>> state = State(UCB(), Fidelities(costs=[1], concentration=Bounded()), ["a"])
+        >>> state.apply(ArmAdded("b"))
+        >>> state.labels, state.stats.counts.shape
         (['a', 'b'], (1, 2))
         """
-        match event:
-            case Asked():
-                self._asked(event)
-            case Told():
-                self._told(event)
-            case Failed():
-                self._failed(event)
-            case Expired(play):
-                self._release(play)
-                self.plays.settle(play, EXPIRED)
-                self.failures[self.plays.arms[play]] += 1
-            case ArmAdded(label):
-                self._grow([label])
-                self._set_active(len(self.labels) - 1, active=True)
-            case ArmRetired(arm):
-                self.retired.add(arm)
-                self._set_active(arm, active=False)
-            case ArmSetAside(arm):
-                self.aside.add(arm)
-                self._set_active(arm, active=False)
-            case ArmRestored(arm):
-                self.aside.discard(arm)
-                self.failures[arm] = 0
-                self._set_active(arm, active=arm not in self.retired)
-            case Paused():
-                self.paused = True
-            case Resumed():
-                self.paused = False
-            case BiasRefuted(fidelity, arm, needed):
-                self.refuted[fidelity, arm] = needed
-            case BiasesSet():
-                self.refuted.clear()
-            case FidelitiesSet(fidelities):
-                self.refuted.clear()
-                self._set_costs(tuple(fidelities["costs"]))
-            case Renewed() | CapitalSet() | PolicySet() | Noted():
-                pass  # not about plays or arms
-
-    def apply_all(self, rows: Packed) -> None:
-        """Move on by many packed events about plays at once; bit for bit what one at a time gives.
-
-        >>> from mfbandit.experiment.codec import Record, pack, to_row, unpack
-        >>> told = [Asked(play=0, arm=1, fidelity=0), Told(play=0, reward=0.5, cost=1.0)]
-        >>> rows = b"".join(pack(to_row(Record(seq, 0.0, event))) for seq, event in enumerate(told, start=1))
-        >>> ledger = Ledger(Fidelities(costs=[1]), ["a", "b"])
-        >>> ledger.apply_all(unpack(rows))
-        >>> ledger.spent, ledger.stats.sums.tolist()
-        (1.0, [[0.0, 0.5]])
-        """
-        kinds = rows["kind"]
-        asked, told = rows[kinds == CODES[Asked]], rows[kinds == CODES[Told]]
-        failed, expired = rows[kinds == CODES[Failed]], rows[kinds == CODES[Expired]]
-        self._extend(asked)
-        late = np.isin(failed["play"], np.flatnonzero(self._states() == EXPIRED))
-        late |= np.isin(failed["play"], expired["play"])
-        arms = np.frombuffer(self.plays.arms, dtype=np.intc)
-        lost = np.concatenate([rows["play"][kinds == CODES[Expired]], failed["play"][~late]])
-        places = np.concatenate(
-            [np.flatnonzero(kinds == CODES[Expired]), np.flatnonzero(kinds == CODES[Failed])[~late]]
-        )
-        self._count_failures(arms[told["play"]], np.flatnonzero(kinds == CODES[Told]), arms[lost], places)
-        self._sum_costs(rows[(kinds == CODES[Told]) | (kinds == CODES[Failed])])
-        del arms  # the columns cannot grow while somebody looks into them
-        self._settle_all(told, failed, expired)
-        self._sum_rewards(told)
-        self._find_pending()
-
-    def check(self, event: Event) -> None:
-        """Refuse an event that cannot have happened now: for logs that come from outside.
-
-        >>> Ledger(Fidelities(costs=[1]), ["a"]).check(Told(play=7, reward=0.5, cost=1.0))
-        Traceback (most recent call last):
-        mfbandit.errors.InvalidArgument: the log does not fit together: Told(play=7, reward=0.5, cost=1.0)
-            after 0 plays of 1 arms
-        """
-        if not self._possible(event):
-            raise InvalidArgument(
-                f"the log does not fit together: {event} after {len(self.plays)} plays of {len(self.labels)} arms"
-            )
-
-    def _possible(self, event: Event) -> bool:  # noqa: PLR0911, PLR0912 - one for each kind of event
-        match event:
-            case Asked(play, arm, fidelity):
-                known = _below(arm, len(self.labels)) and _below(fidelity, len(self.costs))
-                return _is_int(play) and play == len(self.plays) and known and bool(self._stats.active[arm])
-            case Told(play, reward, cost):
-                return self._open(play) and _finite(reward) and _finite(cost) and cost >= 0
-            case Failed(play, cost):
-                return self._open(play) and _finite(cost) and cost >= 0
-            case Expired(play) | Renewed(play):
-                return _is_int(play) and play in self.pending
-            case ArmAdded(label):
-                return isinstance(label, str) and bool(label) and label not in self.index
-            case ArmRetired(arm):
-                return _below(arm, len(self.labels)) and len(self.retired | {arm}) < len(self.labels)
-            case ArmSetAside(arm):
-                return _below(arm, len(self.labels))
-            case ArmRestored(arm):
-                return _is_int(arm) and arm in self.aside
-            case Paused() | Resumed():
-                return self.paused is isinstance(event, Resumed)
-            case CapitalSet(capital):
-                return capital is None or (_finite(capital) and capital > 0)
-            case PolicySet(policy):
-                return isinstance(policy, dict)
-            case Noted(text):
-                return isinstance(text, str)
-            case BiasRefuted(fidelity, arm, needed):
-                return _below(fidelity, len(self.costs) - 1) and _below(arm, len(self.labels)) and _finite(needed)
-            case BiasesSet(biases):
-                return isinstance(biases, list | tuple) and len(biases) == len(self.costs)
-            case FidelitiesSet(fidelities):
-                return isinstance(fidelities, dict) and len(fidelities.get("costs", ())) == len(self.costs)
-
-    def results_one_by_one(self) -> Iterator[Stats]:
-        """What was learned after each result, in the order of telling, with the arms that took part then.
-
-        >>> ledger = Ledger(Fidelities(costs=[1]), ["a"])
-        >>> for event in (Asked(0, 0, 0), Told(0, 0.5, 1.0), Asked(1, 0, 0), Told(1, 0.25, 1.0)):
-        ...     ledger.apply(event)
-        >>> [stats.sums.tolist() for stats in ledger.results_one_by_one()]
-        [[[0.5]], [[0.75]]]
-        """
-        stats, changes = Stats.empty(len(self.costs), self._first_arms), deque(self._arm_changes)
-        for number, play in enumerate(self.plays.told):
-            while changes and changes[0][0] <= number:
-                _, changed, active = changes.popleft()
-                stats = stats.with_arms(1) if changed == len(stats.active) else stats
-                stats.active[changed] = active
-            arm, fidelity = self.plays[play]
-            reward = self.plays.rewards[play]
-            stats.counts[fidelity, arm] += 1
-            stats.sums[fidelity, arm] += reward
-            stats.squares[fidelity, arm] += reward * reward
-            yield stats.copy()
-
-    def takes_outcome(self, play: int) -> bool:
-        """Whether a play is under way, or expired and still takes a late result."""
-        return self.plays.states[play] in (PENDING, EXPIRED)
-
-    def _open(self, play: int) -> bool:
-        return _is_int(play) and 0 <= play < len(self.plays) and self.takes_outcome(play)
-
-    def _set_costs(self, costs: tuple[float, ...]) -> None:
-        if costs != self.costs:
-            self._other_costs, self._told_at = self.spent, [0] * len(costs)
-            self.costs = costs
+        _APPLY[type(event)](self, event)
 
     def _asked(self, event: Asked) -> None:
         fidelity, arm = event.fidelity, event.arm
@@ -338,10 +149,12 @@ class Ledger:
         stats.sums[at] += reward
         stats.squares[at] += reward * reward
         self.failures[arm] = 0
-        if event.cost == self.costs[fidelity]:
+        if event.cost == self.fidelities.costs[fidelity]:
             self._told_at[fidelity] += 1
         else:
             self._other_costs += event.cost
+        if self._remember is not None:
+            self._memory = self._remember(self.stats, self.fidelities)
 
     def _failed(self, event: Failed) -> None:
         if self._release(event.play):  # else it had expired, and was counted then
@@ -349,8 +162,13 @@ class Ledger:
         self.plays.settle(event.play, FAILED, cost=event.cost)
         self._other_costs += event.cost
 
+    def _expired(self, event: Expired) -> None:
+        self._release(event.play)
+        self.plays.settle(event.play, EXPIRED)
+        self.failures[self.plays.arms[event.play]] += 1
+
     def _release(self, play: int) -> bool:
-        """Take a play out of those under way; False for a late one, which is not among them any more."""
+        """Take a play out of the pending ones; False for a late one, which is not among them any more."""
         if play not in self.pending:
             return False
         del self.pending[play]
@@ -358,6 +176,53 @@ class Ledger:
         self._stats.pending[fidelity, arm] -= 1
         self._pending_at[fidelity] -= 1
         return True
+
+    def _arm_added(self, event: ArmAdded) -> None:
+        self._grow([event.label])
+        self._set_active(len(self.labels) - 1, active=True)
+
+    def _arm_retired(self, event: ArmRetired) -> None:
+        self.retired.add(event.arm)
+        self._set_active(event.arm, active=False)
+
+    def _arm_set_aside(self, event: ArmSetAside) -> None:
+        self.aside.add(event.arm)
+        self._set_active(event.arm, active=False)
+
+    def _arm_restored(self, event: ArmRestored) -> None:
+        self.aside.discard(event.arm)
+        self.failures[event.arm] = 0
+        self._set_active(event.arm, active=event.arm not in self.retired)
+
+    def _paused(self, _: Paused) -> None:
+        self.paused = True
+
+    def _resumed(self, _: Resumed) -> None:
+        self.paused = False
+
+    def _capital_set(self, event: CapitalSet) -> None:
+        self.capital = event.capital
+
+    def _policy_set(self, event: PolicySet) -> None:
+        self._use(policy_from_record(event.policy))
+
+    def _bias_refuted(self, event: BiasRefuted) -> None:
+        self.refuted[event.fidelity, event.arm] = event.needed
+
+    def _biases_set(self, event: BiasesSet) -> None:
+        self.fidelities = replace(self.fidelities, biases=event.biases)
+        self.refuted.clear()
+
+    def _fidelities_set(self, event: FidelitiesSet) -> None:
+        better = fidelities_from_record(event.fidelities, known=concentrations(self.fidelities))
+        if better.costs != self.fidelities.costs:  # what was paid stays paid
+            self._other_costs, self._told_at = self.spent, [0] * len(better)
+        self.fidelities = better
+        self.refuted.clear()
+        self._remember_again()
+
+    def _nothing(self, _: Renewed | Noted) -> None:
+        """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
         self._stats.active[arm] = active
@@ -370,78 +235,142 @@ class Ledger:
         self._stats = self._stats.with_arms(len(labels))
         self._shown = self._stats.read_only()
 
-    # Many at once
+    # What the policy remembers
 
-    def _states(self) -> IntArray:
-        return np.frombuffer(bytes(self.plays.states), dtype=np.uint8).astype(np.int64)
+    def _use(self, policy: Policy) -> None:
+        self._policy = policy
+        # Found out once: asking whether an object has a protocol takes as long as a play.
+        self._remember = policy.remember if isinstance(policy, Remembers) else None
+        self._memory = None
 
-    def _extend(self, asked: Packed) -> None:
-        numbers = np.arange(len(self.plays), len(self.plays) + len(asked))
-        if not np.array_equal(asked["play"], numbers):
-            raise InvalidArgument(f"the log does not fit together: plays must be numbered on from {len(self.plays)}")
-        plays = self.plays
-        plays.arms.frombytes(asked["arm"].astype(np.intc).tobytes())
-        plays.fidelities.frombytes(asked["fidelity"].astype(np.short).tobytes())
-        plays.states.extend(bytes(len(asked)))
-        plays.rewards.frombytes(bytes(8 * len(asked)))
-        plays.costs.frombytes(bytes(8 * len(asked)))
+    def _remember_again(self) -> None:
+        """Make the policy's memory anew from all results, one after the other."""
+        self._memory = None
+        if self._remember is not None:
+            for stats in self.results_one_by_one():
+                self._memory = self._remember(replace(stats, memory=self._memory), self.fidelities)
 
-    def _count_failures(self, told: IntArray, told_places: IntArray, lost: IntArray, lost_places: IntArray) -> None:
-        """Failures of each arm since its last result."""
+    def results_one_by_one(self) -> Iterator[Stats]:
+        """What was learned after each result, in the order of telling, with the arms that took part then.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> state = State(UCB(), Fidelities(costs=[1], concentration=Bounded()), ["a"])
+        >>> for event in (Asked(0, 0, 0), Told(0, 0.5, 1.0), Asked(1, 0, 0), Told(1, 0.25, 1.0)):
+        ...     state.apply(event)
+        >>> [stats.sums.tolist() for stats in state.results_one_by_one()]
+        [[[0.5]], [[0.75]]]
+        """
+        stats, changes = Stats.empty(len(self.fidelities), self._first_arms), deque(self._arm_changes)
+        for number, play in enumerate(self.plays.told):
+            while changes and changes[0][0] <= number:
+                _, changed, active = changes.popleft()
+                stats = stats.with_arms(1) if changed == len(stats.active) else stats
+                stats.active[changed] = active
+            arm, fidelity = self.plays[play]
+            reward = self.plays.rewards[play]
+            stats.counts[fidelity, arm] += 1
+            stats.sums[fidelity, arm] += reward
+            stats.squares[fidelity, arm] += reward * reward
+            yield stats.copy()
+
+    # Many events at once
+
+    def apply_all(self, log: PackedLog) -> None:
+        """Move on by all events of a packed log; bit for bit what one at a time gives.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> state = State(UCB(), Fidelities(costs=[1], concentration=Bounded()), ["a", "b"])
+        >>> state.apply_all(PackedLog.of([Asked(play=0, arm=1, fidelity=0), Told(play=0, reward=0.5, cost=1.0)]))
+        >>> state.spent, state.stats.sums.tolist()
+        (1.0, [[0.0, 0.5]])
+        """
+        for about_plays, other in log.stretches():
+            if self._remember is None:
+                self._apply_plays(about_plays)
+            else:  # a policy that remembers has to see every result
+                for event in PackedLog(about_plays, {}).events():
+                    self.apply(event)
+            if other is not None:
+                self.apply(other)
+
+    def _apply_plays(self, rows: Packed) -> None:
+        if not len(rows):
+            return
+        kinds = rows["kind"]
+        self.plays.add_all(rows[kinds == CODES[Asked]])
+        self._count_failures(rows)
+        self._sum_costs(rows[(kinds == CODES[Told]) | (kinds == CODES[Failed])])
+        self.plays.settle_all(rows)
+        self._sum_rewards(rows[kinds == CODES[Told]])
+        self._find_pending()
+
+    def _count_failures(self, rows: Packed) -> None:
+        """Count the failures of each arm since its last result; a failure after an expiry is not a second one."""
+        kinds = rows["kind"]
+        is_expired, is_failed, is_told = (kinds == CODES[kind] for kind in (Expired, Failed, Told))
+        expired = np.concatenate([self.plays.numbers_in(EXPIRED), rows["play"][is_expired]])
+        lost = np.flatnonzero(is_expired | (is_failed & ~np.isin(rows["play"], expired)))
+        _, told_arms = self.plays.where(rows["play"][is_told])
+        _, lost_arms = self.plays.where(rows["play"][lost])
         last = np.full(len(self.labels), -1)
-        np.maximum.at(last, told, told_places)
-        since = np.bincount(lost[lost_places > last[lost]], minlength=len(self.labels))
-        before = np.where(last < 0, self.failures, 0)
-        self.failures = (before + since).tolist()
+        np.maximum.at(last, told_arms, np.flatnonzero(is_told))
+        since = np.bincount(lost_arms[lost > last[lost_arms]], minlength=len(self.labels))
+        self.failures = (np.where(last < 0, self.failures, 0) + since).tolist()
 
     def _sum_costs(self, settled: Packed) -> None:
-        fidelities = np.frombuffer(self.plays.fidelities, dtype=np.short)[settled["play"]]
-        usual = (settled["kind"] == CODES[Told]) & (settled["cost"] == np.array(self.costs)[fidelities])
-        counts = np.bincount(fidelities[usual], minlength=len(self.costs))
+        costs = np.array(self.fidelities.costs)
+        fidelities, _ = self.plays.where(settled["play"])
+        usual = (settled["kind"] == CODES[Told]) & (settled["cost"] == costs[fidelities])
+        counts = np.bincount(fidelities[usual], minlength=len(costs))
         self._told_at = [before + int(new) for before, new in zip(self._told_at, counts, strict=True)]
         # One after the other, as they came: another order would round otherwise.
         self._other_costs = float(np.add.accumulate(np.append(self._other_costs, settled["cost"][~usual]))[-1])
 
-    def _settle_all(self, told: Packed, failed: Packed, expired: Packed) -> None:
-        plays = self.plays
-        states = np.frombuffer(plays.states, dtype=np.uint8)
-        rewards, costs = np.frombuffer(plays.rewards), np.frombuffer(plays.costs)
-        states[expired["play"]] = EXPIRED
-        for state, settled in ((FAILED, failed), (TOLD, told)):
-            states[settled["play"]] = state
-            costs[settled["play"]] = settled["cost"]
-        rewards[told["play"]] = told["reward"]
-        plays.told.frombytes(told["play"].astype(np.int64).tobytes())
-
     def _sum_rewards(self, told: Packed) -> None:
-        fidelities = np.frombuffer(self.plays.fidelities, dtype=np.short)[told["play"]]
-        arms, stats = np.frombuffer(self.plays.arms, dtype=np.intc)[told["play"]], self._stats
-        np.add.at(stats.counts, (fidelities, arms), 1)
-        np.add.at(stats.sums, (fidelities, arms), told["reward"])
-        np.add.at(stats.squares, (fidelities, arms), told["reward"] * told["reward"])
+        at, stats = self.plays.where(told["play"]), self._stats
+        np.add.at(stats.counts, at, 1)
+        np.add.at(stats.sums, at, told["reward"])
+        np.add.at(stats.squares, at, told["reward"] * told["reward"])
 
     def _find_pending(self) -> None:
-        pending = np.flatnonzero(self._states() == PENDING)
-        fidelities = np.frombuffer(self.plays.fidelities, dtype=np.short)[pending]
-        arms = np.frombuffer(self.plays.arms, dtype=np.intc)[pending]
+        pending = self.plays.numbers_in(PENDING)
+        fidelities, arms = self.plays.where(pending)
         self.pending = dict.fromkeys(pending.tolist())
         self._stats.pending[:] = 0
         np.add.at(self._stats.pending, (fidelities, arms), 1)
-        self._pending_at = np.bincount(fidelities, minlength=len(self.costs)).tolist()
+        self._pending_at = np.bincount(fidelities, minlength=len(self.fidelities)).tolist()
+
+
+_APPLY: dict[type[Event], Callable[[State, Any], None]] = {
+    Asked: State._asked,
+    Told: State._told,
+    Failed: State._failed,
+    Expired: State._expired,
+    Renewed: State._nothing,
+    ArmAdded: State._arm_added,
+    ArmRetired: State._arm_retired,
+    ArmSetAside: State._arm_set_aside,
+    ArmRestored: State._arm_restored,
+    Paused: State._paused,
+    Resumed: State._resumed,
+    CapitalSet: State._capital_set,
+    PolicySet: State._policy_set,
+    Noted: State._nothing,
+    BiasRefuted: State._bias_refuted,
+    BiasesSet: State._biases_set,
+    FidelitiesSet: State._fidelities_set,
+}
+
+
+def concentrations(fidelities: Fidelities) -> Sequence[Concentration]:
+    """The concentration of each fidelity; none where nothing is known of the noise.
+
+    >>> concentrations(Fidelities(costs=[1]))
+    ()
+    """
+    return () if fidelities.concentration is None else fidelities.tails
 
 
 def _sum(costs: Iterable[float], plays: Iterable[int]) -> float:
     total: float = sum(map(mul, costs, plays))
     return total
-
-
-def _is_int(value: object) -> bool:
-    return isinstance(value, int) and not isinstance(value, bool)
-
-
-def _below(index: int, limit: int) -> bool:
-    return _is_int(index) and 0 <= index < limit
-
-
-def _finite(number: float) -> bool:
-    return isinstance(number, int | float) and abs(number) <= HUGE

@@ -11,4 +11,4 @@ from mfbandit.policies.ucb import UCB as UCB
 POLICIES: tuple[type[Policy], ...] = tuple(
     thing for thing in list(vars().values()) if isinstance(thing, type) and thing not in (Policy, Remembers)
 )
-"""Every policy of the package, by which saved experiments find theirs again."""
+"""Every policy of the package; a saved experiment finds its policy here by name."""

@@ -1,4 +1,4 @@
-"""A chain of Gaussian steps from fidelity to fidelity, fitted to all arms together: what a cheap look is worth."""
+"""A Gaussian chain: a model of how an arm's mean changes from fidelity to fidelity, fitted to all arms together."""
 
 import math
 from dataclasses import dataclass, replace
@@ -9,21 +9,23 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Stats
 
-NOISE_WEIGHT = 5.0  # results that the noise of the fidelity below counts for
-LEAST_SPREAD = 0.01  # of the noise: arms whose first results happen to be equal are not taken to be all the same
-FLOOR = 1e-9  # no deviation is below this share of the size of rewards
+NOISE_WEIGHT = 5.0  # of the noise at the fidelity below, in results
+SPREAD_FLOOR = 0.01  # of τ_0², as a share of the noise: equal first results do not mean equal arms
+DEVIATION_FLOOR = 1e-9  # of every standard deviation, as a share of the size of rewards
 
 
 @dataclass(frozen=True, eq=False)
-class Model:
-    r"""What was fitted: μ^(1)_k ~ N(a, τ_0²), μ^(m+1)_k = μ^(m)_k + b_m + N(0, τ_m²), rewards N(μ^(m)_k, s_m²).
+class GaussianChain:
+    r"""Fitted parameters: μ^(1)_k ~ N(a, τ_0²), μ^(m+1)_k = μ^(m)_k + b_m + N(0, τ_m²), rewards N(μ^(m)_k, s_m²).
+
+    R fidelities are used.
 
     Args:
         start: a, in units of reward.
         spread: τ_0².
-        shifts: b_m between fidelities that are used; shape (R − 1,).
+        shifts: b_m; shape (R − 1,).
         steps: τ_m²; shape (R − 1,).
-        predicted: the variance of a step as it is predicted, τ_m²(1 + 1/(n_m + 1)), n_m arms having been seen above m;
+        predicted: the predictive variance of a step, τ_m²(1 + 1/(n_m + 1)), where n_m arms have results above m;
             shape (R − 1,).
         noise: s_m²; shape (R,).
     """
@@ -40,16 +42,17 @@ class Model:
             array.flags.writeable = False
 
 
-Fitted = TypeVar("Fitted", bound=Model)
+Fitted = TypeVar("Fitted", bound=GaussianChain)
 
 
 class Posterior:
     """Means and variances of every arm at the used fidelities, given all results: a Kalman filter and smoother.
 
-    Pending plays narrow variances and move no mean. Arrays have shape (R, K), ``values`` and ``deviations`` (K,).
+    Pending plays reduce variances and change no mean. Arrays have shape (R, K); ``values`` and ``deviations``, which
+    are of the highest fidelity, have shape (K,).
     """
 
-    def __init__(self, chain: Model, stats: Stats, rows: list[int]) -> None:
+    def __init__(self, chain: GaussianChain, stats: Stats, rows: list[int]) -> None:
         counts = stats.counts[rows]
         means = np.where(counts > 0, stats.sums[rows] / np.maximum(counts, 1), 0.0)
         self.noise = chain.noise
@@ -61,29 +64,31 @@ class Posterior:
         self.deviations: FloatArray = np.sqrt(variances[-1])
 
     def smoothed(self) -> FloatArray:
-        """E μ^(m)_k given all results; shape (R, K)."""
+        """Compute E μ^(m)_k given all results; shape (R, K)."""
         smooth = self.filtered.copy()
         for r in range(len(smooth) - 2, -1, -1):
             smooth[r] = self.filtered[r] + self.gains[r] * (smooth[r + 1] - self.means[r + 1])
         return smooth
 
-    def worth(self, row: int, arm: int, cost: float) -> float:
-        """Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m): by how much a look narrows μ^(M), for its cost."""
+    def information_per_cost(self, row: int, arm: int, cost: float) -> float:
+        """Compute Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m): how much a play reduces Var μ^(M), per cost."""
         link = float(self.links[row, arm])
         return link * (link / ((float(self.variances[row, arm]) + float(self.noise[row])) * cost))
 
-    def most_telling(self, arm: int, costs: list[float]) -> int:
-        """The row at which a look is worth most, the lowest among ties."""
+    def most_informative(self, arm: int, costs: list[float]) -> int:
+        """Return the row with the most information per cost, the lowest among ties."""
         best, chosen = -1.0, 0
         for r, cost in enumerate(costs):
-            worth = self.worth(r, arm, cost)
-            if worth > best:
-                best, chosen = worth, r
+            gain = self.information_per_cost(r, arm, cost)
+            if gain > best:
+                best, chosen = gain, r
         return chosen
 
 
-def _filter(chain: Model, plays: IntArray, means: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
-    """Predicted and filtered means, filtered and predicted variances; each of shape (R, K)."""
+def _filter(
+    chain: GaussianChain, plays: IntArray, means: FloatArray
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+    """Compute predicted and filtered means, filtered and predicted variances; each of shape (R, K)."""
     predicted, filtered = np.empty(plays.shape), np.empty(plays.shape)
     variances, before = np.empty(plays.shape), np.empty(plays.shape)
     mean, variance = np.full(plays.shape[1], chain.start), np.full(plays.shape[1], chain.spread)
@@ -100,7 +105,7 @@ def _filter(chain: Model, plays: IntArray, means: FloatArray) -> tuple[FloatArra
 
 
 def _smooth(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
-    """The smoother's gains, smoothed variances, and covariances with the highest fidelity; each of shape (R, K)."""
+    """Compute the smoother's gains, variances, and covariances with the highest fidelity; each of shape (R, K)."""
     gains, smooth, links = np.zeros(variances.shape), variances.copy(), variances.copy()
     for r in range(len(variances) - 2, -1, -1):
         gains[r] = variances[r] / predicted[r + 1]
@@ -110,15 +115,15 @@ def _smooth(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, F
 
 
 def em_step(chain: Fitted, told: Stats, rows: list[int], floor: float, *, r0: float, nu0: float) -> Fitted:
-    """One step of EM for everything but the noise.
+    """Make one step of EM for every parameter but the noise.
 
     Args:
-        chain: what was fitted before.
+        chain: the parameters so far.
         told: all results.
-        rows: the fidelities that are used; R of them.
+        rows: the R fidelities that are used.
         floor: the smallest variance.
-        r0: prior guess of a step's deviation, as a share of the arms' spread.
-        nu0: how many arms that guess counts for.
+        r0: prior guess of a step's standard deviation, as a share of the arms' spread.
+        nu0: the weight of that guess, in arms.
     """
     belief = Posterior(chain, told, rows)
     smooth, variances, gains = belief.smoothed(), belief.variances, belief.gains
@@ -126,7 +131,7 @@ def em_step(chain: Fitted, told: Stats, rows: list[int], floor: float, *, r0: fl
     arms = int(seen.sum())
     start = total(smooth[0][seen]) / arms
     away = smooth[0][seen] - start
-    spread = max(total(away * away + variances[0][seen]) / arms, LEAST_SPREAD * float(chain.noise[0]), floor)
+    spread = max(total(away * away + variances[0][seen]) / arms, SPREAD_FLOOR * float(chain.noise[0]), floor)
     shifts, steps, predicted = np.zeros(len(rows) - 1), np.zeros(len(rows) - 1), np.zeros(len(rows) - 1)
     for r in range(len(rows) - 1):
         above = (told.counts[rows[r + 1 :]] > 0).any(axis=0)
@@ -144,15 +149,17 @@ def em_step(chain: Fitted, told: Stats, rows: list[int], floor: float, *, r0: fl
 def pooled_noise(
     told: Stats, rows: list[int], floor: float, *, first: float = 0.0, weight: float = 0.0, fade: float = 1.0
 ) -> FloatArray:
-    """s_m², pooled within arms; a share ``fade`` of that of the fidelity below counts for five results.
+    """Estimate s_m², pooled within arms; shape (R,).
+
+    The prior guess of s_m² is ``fade`` times that of the fidelity below, with the weight of five results.
 
     Args:
         told: all results.
-        rows: the fidelities that are used; R of them.
+        rows: the R fidelities that are used.
         floor: the smallest variance.
         first: prior guess of s_1².
-        weight: how many results that guess counts for.
-        fade: what noise is expected to be, as a share of the variance at the fidelity below.
+        weight: the weight of ``first``, in results.
+        fade: expected ratio of s_m² to that of the fidelity below.
 
     >>> twice = Stats.empty(fidelities=1, arms=1)
     >>> twice.counts[0, 0], twice.sums[0, 0], twice.squares[0, 0] = 2, 0.4, 0.1  # 0.1 and 0.3
@@ -172,13 +179,13 @@ def pooled_noise(
 
 
 def least_variance(told: Stats) -> float:
-    """The smallest variance that is taken for real: a billionth of the size of the rewards, squared."""
+    """Compute the smallest variance of the model: the square of a billionth of the rewards' root mean square."""
     size = math.sqrt(total(told.squares.ravel()) / max(1, int(told.counts.sum())))
-    return FLOOR * FLOOR * (size * size if size > 0 else 1.0)
+    return DEVIATION_FLOOR * DEVIATION_FLOOR * (size * size if size > 0 else 1.0)
 
 
 def total(values: FloatArray) -> float:
-    """The sum, term after term in this order: the compiled rule adds up the same way.
+    """Add values one after another in their order, as the compiled engine does.
 
     >>> total(np.array([0.1, 0.2, 0.3])) == 0.1 + 0.2 + 0.3
     True

@@ -1,4 +1,4 @@
-"""MFAda: less exploration where much was spent, and the fidelity that tells most for its cost."""
+"""MFAda: less exploration of arms on which much was spent, at the fidelity with the most information per cost."""
 
 import math
 from dataclasses import dataclass
@@ -7,20 +7,20 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Bounded, Concentration, Fidelities, Stats, SubGaussian, kl, kl_upper, most_promising, safest
-from mfbandit.policies.exploration import efforts
+from mfbandit.policies.exploration import exploration_levels
 
 
 @dataclass(frozen=True)
 class MFAda:
-    r"""An adaptive MF-UCB, found by simulation and not proved: it needs ζ, and usually has a fraction of the regret.
+    r"""An adaptive MF-UCB that needs ζ and has no proof; in simulations it usually has a fraction of MF-UCB's regret.
 
-    1. An arm pays f_k = log(1 + S/H_k) instead of ρ log t (:mod:`~mfbandit.policies.level`). Its index is U_k, the
-       smallest over fidelities of sup{y : T·d(X̄, y) ≤ f_k} + ζ_m, with d the Gaussian divergence, or the Bernoulli one
-       for rewards in a range. Play the arm with the largest.
-    2. The middle of what an arm's results allow, two deviations wide, is its value v_k, at most U_k. The arm with the
-       largest value is the leader, and its value the target θ.
-    3. The leader climbs the ladder: it is played at the first fidelity whose deviation is at least γ_m. Any other arm
-       is played where a look tells most per cost about whether it could reach the target.
+    1. The exploration level is f_k = log(1 + S/H_k) instead of ρ log t (:mod:`~mfbandit.policies.exploration`). The
+       index U_k is the minimum over m of sup{y : T·d(X̄, y) ≤ f_k} + ζ_m. Here d is the Gaussian divergence, or the
+       Bernoulli divergence for bounded rewards. Play the arm with the largest index.
+    2. Each fidelity gives an interval for μ^(M)_k: X̄ ± (ζ_m + 2 standard deviations). An arm's value v_k is the middle
+       of the intersection, but at most U_k. The arm with the largest value is the leader, and its value is the target.
+    3. Play the leader at the first fidelity whose standard deviation is at least γ_m. Play any other arm where a play
+       has the most information per cost on whether that arm could reach the target.
 
     >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
@@ -29,31 +29,31 @@ class MFAda:
     """
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """The arm with the largest index, at the fidelity that tells most about it."""
-        beliefs = Beliefs(stats, fidelities)
-        arm = most_promising(beliefs.index, stats)
+        """Choose the arm with the largest index, and its fidelity by step 3."""
+        summaries = ArmSummaries(stats, fidelities)
+        arm = most_promising(summaries.index, stats)
         if not stats.counts[:, arm].any():
-            return arm, _first_open(beliefs, arm, fidelities)
-        leader = int(np.where(stats.active & stats.counts.any(axis=0), beliefs.values, -np.inf).argmax())
+            return arm, _first_open(summaries, arm, fidelities)
+        leader = int(np.where(stats.active & stats.counts.any(axis=0), summaries.values, -np.inf).argmax())
         if arm == leader:
-            return arm, _first_open(beliefs, arm, fidelities)
-        return arm, _most_telling(beliefs, arm, float(beliefs.values[leader]), fidelities)
+            return arm, _first_open(summaries, arm, fidelities)
+        return arm, _most_informative(summaries, arm, float(summaries.values[leader]), fidelities)
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """U_k, in units of reward; shape (K,)."""
-        return Beliefs(stats, fidelities).index
+        """Compute U_k, in units of reward; shape (K,)."""
+        return ArmSummaries(stats, fidelities).index
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The active arm with the highest lower bound, max over m of X̄ − ζ_m − 2 deviations."""
-        return safest(Beliefs(stats.told, fidelities).lowest, stats)
+        """Return the active arm with the highest lower bound, max over m of X̄ − ζ_m − 2 standard deviations."""
+        return safest(ArmSummaries(stats.told, fidelities).lowest, stats)
 
 
-class Beliefs:
-    """What the results say of every arm: index U, lowest and highest plausible value (K,), deviations (M, K)."""
+class ArmSummaries:
+    """Summaries of the results: index, value and lower bound of each arm (K,); means and standard deviations (M, K)."""
 
     def __init__(self, stats: Stats, fidelities: Fidelities) -> None:
         biases = fidelities.known_biases
-        effort = efforts(stats.plays, fidelities)
+        exploration = exploration_levels(stats.plays, fidelities)
         shape = stats.counts.shape
         uppers, self.deviations = np.full(shape, np.inf), np.full(shape, np.inf)
         self.means = np.full(shape, np.nan)
@@ -67,37 +67,40 @@ class Beliefs:
             means = stats.sums[m, k] / stats.counts[m, k]
             deviations = _deviations(tail, means, plays)
             self.means[m, k], self.deviations[m, k] = means, deviations
-            uppers[m, k] = _uppers(tail, means, effort[k], plays) + biases[m]
+            uppers[m, k] = _uppers(tail, means, exploration[k], plays) + biases[m]
             low[m, k] = (means - biases[m]) - 2 * deviations
             high[m, k] = (means + biases[m]) + 2 * deviations
         self.index: FloatArray = np.minimum(uppers.min(axis=0), _cap(fidelities))
         self.index[~(stats.counts > 0).any(axis=0)] = np.inf
         lowest, highest = low.max(axis=0), high.min(axis=0)
-        with np.errstate(invalid="ignore"):  # nothing is known of an arm without results
+        with np.errstate(invalid="ignore"):  # an arm without results has infinite ends
             middle = lowest + np.maximum(0.0, highest - lowest) / 2
-        # Without these caps an arm whose results contradict its biases could hold the target above every index.
+        # Without these minima, an arm whose results contradict its biases could keep the target above every index.
         self.values: FloatArray = np.minimum(self.index, middle)
         self.lowest: FloatArray = np.minimum(lowest, self.index)
 
 
-def _first_open(beliefs: Beliefs, arm: int, fidelities: Fidelities) -> int:
-    """The first fidelity whose deviation is at least γ_m = ζ_m·sqrt(λ_m/λ_{m+1}); the highest if there is none."""
+def _first_open(summaries: ArmSummaries, arm: int, fidelities: Fidelities) -> int:
+    """Return the first fidelity with a standard deviation of at least γ_m = ζ_m·sqrt(λ_m/λ_{m+1}), else the highest."""
     for m, bias in enumerate(fidelities.known_biases[:-1]):
         ratio = fidelities.costs[m] / fidelities.costs[m + 1]
-        if beliefs.deviations[m, arm] >= bias * math.sqrt(ratio):  # infinite without a play
+        if summaries.deviations[m, arm] >= bias * math.sqrt(ratio):  # infinite without a play
             return m
     return len(fidelities) - 1
 
 
-def _most_telling(beliefs: Beliefs, arm: int, target: float, fidelities: Fidelities) -> int:
-    """The fidelity with the most information per cost on whether the arm could reach the target; ties: the highest."""
+def _most_informative(summaries: ArmSummaries, arm: int, target: float, fidelities: Fidelities) -> int:
+    """Return the fidelity with the most information per cost on whether the arm could reach the target.
+
+    Among ties it is the highest.
+    """
     top = len(fidelities) - 1
     best, chosen = 0.0, top
     for m in range(top, -1, -1):
         bias = fidelities.known_biases[m]
-        guess = float(beliefs.lowest[arm]) - bias
-        if m < top and not math.isnan(beliefs.means[m, arm]):
-            guess = max(guess, float(beliefs.means[m, arm]) - 2 * float(beliefs.deviations[m, arm]))
+        guess = float(summaries.lowest[arm]) - bias
+        if m < top and not math.isnan(summaries.means[m, arm]):
+            guess = max(guess, float(summaries.means[m, arm]) - 2 * float(summaries.deviations[m, arm]))
         rate = _divergence(fidelities.tails[m], guess, target - bias) / fidelities.costs[m]
         if rate > best:
             best, chosen = rate, m
@@ -109,11 +112,11 @@ def _cap(fidelities: Fidelities) -> float:
     return max(tail.high if type(tail) is Bounded else math.inf for tail in tails)
 
 
-def _uppers(tail: Concentration, means: FloatArray, effort: FloatArray, plays: FloatArray) -> FloatArray:
+def _uppers(tail: Concentration, means: FloatArray, exploration: FloatArray, plays: FloatArray) -> FloatArray:
     if type(tail) is SubGaussian:
-        result: FloatArray = means + tail.scale * np.sqrt(2 * effort / plays)
+        result: FloatArray = means + tail.scale * np.sqrt(2 * exploration / plays)
         return result
-    levels = (effort / plays).tolist()
+    levels = (exploration / plays).tolist()
     if type(tail) is Bounded:
         scaled = ((means - tail.low) / (tail.high - tail.low)).clip(0.0, 1.0).tolist()
         tops = [kl_upper(p, level) for p, level in zip(scaled, levels, strict=True)]
@@ -124,7 +127,7 @@ def _uppers(tail: Concentration, means: FloatArray, effort: FloatArray, plays: F
 
 
 def _deviations(tail: Concentration, means: FloatArray, plays: FloatArray) -> FloatArray:
-    """How far a mean of so many rewards is off, usually: σ/sqrt(T), or what 0/1 rewards with this mean have."""
+    """Compute the standard deviation of each mean: σ/sqrt(T), or for bounded rewards that of 0/1 rewards."""
     if type(tail) is SubGaussian:
         narrow: FloatArray = tail.scale / np.sqrt(plays)
         return narrow
@@ -138,7 +141,7 @@ def _deviations(tail: Concentration, means: FloatArray, plays: FloatArray) -> Fl
 
 
 def _divergence(tail: Concentration, x: float, y: float) -> float:
-    """The information of one reward on whether a mean of x could be y; 0 where y is not above x."""
+    """Compute the information of one reward on whether a mean of x could be y; 0 if y is not above x."""
     if type(tail) is Bounded:
         span = tail.high - tail.low
         x, y = (min(max((value - tail.low) / span, 0.0), 1.0) for value in (x, y))

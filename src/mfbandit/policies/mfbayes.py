@@ -1,18 +1,18 @@
-"""MFBayes: learns from the arms themselves how fidelities relate, and needs neither biases nor a noise scale."""
+"""MFBayes: estimates from the results how the fidelities relate; needs neither biases nor a noise scale."""
 
 import math
 from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import number, positive
 from mfbandit.core import Fidelities, Stats, most_promising, safest
 from mfbandit.errors import InvalidArgument
-from mfbandit.policies.exploration import GRAIN, overlaps, roots
+from mfbandit.policies.exploration import RESOLUTION, overlaps, roots, total_spent
 from mfbandit.policies.gaussian_chain import (
-    LEAST_SPREAD,
-    Model,
+    SPREAD_FLOOR,
+    GaussianChain,
     Posterior,
     em_step,
     least_variance,
@@ -20,21 +20,22 @@ from mfbandit.policies.gaussian_chain import (
     total,
 )
 
-SECOND_LOOKS = 5  # arms that are looked at twice before anything is fitted
-GROWTH = 1.01  # the chain is fitted anew when the capital spent has grown by this factor
-FIRST_STEPS = 5  # of EM for the first fit; one for each later
-MOST = 600.0  # exp of more is no number
+TWICE = 2  # plays of an arm from which noise can be estimated
+ARMS_PLAYED_TWICE = 5  # before the first fit
+REFIT_GROWTH = 1.01  # the chain is refitted when the capital spent has grown by this factor
+FIRST_EM_STEPS = 5  # for the first fit; a later fit makes one
+MAX_EXPONENT = 600.0  # exp overflows above 709
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(Model):
-    """The fitted chain, and what is kept beside it.
+class MFBayesMemory(GaussianChain):
+    """What MFBayes remembers: the fitted chain and a few counts.
 
     Args:
-        spent: the capital spent when it was fitted.
+        spent: the capital spent when the chain was fitted.
         seen: the capital spent at the last result.
-        tops: results at the highest fidelity so far.
-        due: plays that the safeguard is owed.
+        tops: the number of results at the highest fidelity.
+        due: the number of safeguard plays to make next.
     """
 
     spent: float
@@ -45,25 +46,26 @@ class Chain(Model):
 
 @dataclass(frozen=True)
 class MFBayes:
-    r"""A policy for fidelities of which nothing but the costs is known; found by simulation and not proved.
+    r"""A policy that needs to know only the costs of the fidelities; it has no proof.
 
-    Arms are taken to be alike: all come from one chain of Gaussian steps from fidelity to fidelity, whose parameters
-    are estimated from all arms together (:class:`Chain`). That says what a cheap look is worth. Fidelities that cost
-    more than 1/κ of the highest are left out.
+    It models all arms by one Gaussian chain (:mod:`~mfbandit.policies.gaussian_chain`), whose parameters it estimates
+    from all results. The chain predicts how much a play at a low fidelity says about the highest. Fidelities that cost
+    more than 1/κ of the highest are not used.
 
-    1. Look at each arm once at the lowest fidelity, then at the five best ones once more.
-    2. Play the arm with the largest U_k = E μ^(M)_k + sd·sqrt(ν_k((1 + S/H_k)^(2/ν_k) − 1)), ν_k = ν(1 + T^(M)_k): a
-       quantile of Student's for the level of :mod:`~mfbandit.policies.level`.
-    3. At the highest fidelity if no arm has a higher E μ^(M), else where a look narrows μ^(M)_k most for its cost.
+    1. Play each arm once at the lowest fidelity, then the five best ones once more.
+    2. Play the arm with the largest U_k = E μ^(M)_k + sd·sqrt(ν_k((1 + S/H_k)^(2/ν_k) − 1)), ν_k = ν(1 + T^(M)_k). The
+       factor of sd is a quantile of Student's t for the level of :mod:`~mfbandit.policies.exploration`.
+    3. If that arm has the highest E μ^(M), play it at the highest fidelity. Else play it where a play reduces
+       Var μ^(M)_k most per cost.
 
-    There is no worst case: on adversarial problems it can lose many times more than UCB. ``safeguard`` gives a share of
-    the capital to plain UCB at the highest fidelity.
+    There is no worst-case bound: on adversarial problems the regret can be many times UCB's. ``safeguard`` gives a
+    share of the capital to UCB at the highest fidelity.
 
     Args:
-        r0: prior guess of a step's deviation, as a share of the arms' spread.
-        nu0: how many arms that guess counts for.
+        r0: prior guess of a step's standard deviation, as a share of the arms' spread.
+        nu0: the weight of that guess, in arms.
         nu: degrees of freedom of an arm that was never played at the highest fidelity.
-        kappa: κ ≥ 1, the least advantage in cost of a fidelity that is used.
+        kappa: κ ≥ 1; a fidelity is used if it is at least κ times cheaper than the highest.
         safeguard: share of the capital for UCB at the highest fidelity, in [0, 1).
 
     >>> MFBayes().choose(Stats.empty(fidelities=2, arms=3), Fidelities(costs=[1, 10]))
@@ -86,7 +88,7 @@ class MFBayes:
             object.__setattr__(self, name, value)
 
     def used(self, fidelities: Fidelities) -> list[int]:
-        """The fidelities that are at least κ times cheaper than the highest, and that one.
+        """Return the fidelities that are at least κ times cheaper than the highest, and the highest.
 
         >>> MFBayes().used(Fidelities(costs=[1, 6, 10]))
         [0, 2]
@@ -94,24 +96,24 @@ class MFBayes:
         top = len(fidelities) - 1
         return [m for m in range(top) if self.kappa * fidelities.costs[m] <= fidelities.costs[top]] + [top]
 
-    def remember(self, stats: Stats, fidelities: Fidelities) -> Chain | None:
-        """The chain after the newest result: fitted anew if the capital spent has grown enough, else as it was.
+    def remember(self, stats: Stats, fidelities: Fidelities) -> MFBayesMemory | None:
+        """Update the memory after a result; refit the chain if the capital spent has grown enough.
 
-        It is called with the result already counted and with ``stats.memory`` from before it.
+        ``stats`` already counts the result; ``stats.memory`` is from before it.
         """
-        chain = stats.memory if isinstance(stats.memory, Chain) else None
+        chain = stats.memory if isinstance(stats.memory, MFBayesMemory) else None
         told = stats.told
-        spent = _spent(told.counts, fidelities)
+        spent = total_spent(told.counts, fidelities)
         if chain is None:
             return self._first(told, fidelities, spent) if self._ready(told, fidelities) else None
         tops = int(told.counts[-1].sum())
         chain = replace(chain, due=self._due(chain, fidelities, spent, tops), seen=spent, tops=tops)
-        if spent < GROWTH * chain.spent:
+        if spent < REFIT_GROWTH * chain.spent:
             return chain
         return _refit(self, replace(chain, spent=spent), told, fidelities, steps=1)
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """The arm with the largest index, where a look narrows its value most for its cost."""
+        """Choose the arm with the largest index, and its fidelity by step 3."""
         rows = self.used(fidelities)
         chain = self._memory(stats, fidelities)
         open_arm = self._opening(stats, rows[0], fitted=chain is not None)
@@ -125,10 +127,10 @@ class MFBayes:
         leader = int(np.where(stats.active & stats.counts.any(axis=0), belief.values, -np.inf).argmax())
         if arm == leader:
             return arm, rows[-1]
-        return arm, rows[belief.most_telling(arm, [fidelities.costs[m] for m in rows])]
+        return arm, rows[belief.most_informative(arm, [fidelities.costs[m] for m in rows])]
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """U_k, in units of reward; infinite for arms without a result; shape (K,)."""
+        """Compute U_k, in units of reward; infinite for arms without a result; shape (K,)."""
         chain = self._memory(stats, fidelities)
         if chain is None:
             return np.where(
@@ -137,7 +139,7 @@ class MFBayes:
         return self._index(Posterior(chain, stats, self.used(fidelities)), stats, fidelities)
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The active arm with the highest E μ^(M)_k."""
+        """Return the active arm with the highest E μ^(M)_k."""
         chain = self._memory(stats, fidelities)
         seen = stats.counts.any(axis=0)
         if chain is None:
@@ -145,18 +147,18 @@ class MFBayes:
         values = Posterior(chain, stats.told, self.used(fidelities)).values
         return safest(np.where(seen, values, -np.inf), stats)
 
-    def _memory(self, stats: Stats, fidelities: Fidelities) -> Chain | None:
-        # Without a memory, as when somebody asks out of the blue, it is made from the results at hand.
-        return stats.memory if isinstance(stats.memory, Chain) else self.remember(stats, fidelities)
+    def _memory(self, stats: Stats, fidelities: Fidelities) -> MFBayesMemory | None:
+        # A caller may pass stats without a memory: then it is computed from the results.
+        return stats.memory if isinstance(stats.memory, MFBayesMemory) else self.remember(stats, fidelities)
 
     def _ready(self, told: Stats, fidelities: Fidelities) -> bool:
         lowest = told.counts[self.used(fidelities)[0]]
-        enough = min(SECOND_LOOKS, max(1, int(told.active.sum())))
+        enough = min(ARMS_PLAYED_TWICE, max(1, int(told.active.sum())))
         seen = (told.counts > 0).any(axis=0)
-        return bool((seen | ~told.active).all() and (lowest >= 2).sum() >= enough)  # noqa: PLR2004
+        return bool((seen | ~told.active).all() and (lowest >= TWICE).sum() >= enough)
 
     def _opening(self, stats: Stats, lowest: int, *, fitted: bool) -> int | None:
-        """The arm for a first or second look, None when all have had theirs."""
+        """Return the arm for a first or second play (step 1); None if step 1 is done."""
         untouched = stats.active & ~(stats.plays > 0).any(axis=0)
         if untouched.any():
             return int(untouched.argmax())
@@ -164,12 +166,12 @@ class MFBayes:
             return None
         plays, counts = stats.plays[lowest], stats.counts[lowest]
         again = stats.active & (plays == 1) & (counts == 1)
-        if (plays >= 2).sum() >= min(SECOND_LOOKS, int(stats.active.sum())) or not again.any():  # noqa: PLR2004
+        if (plays >= TWICE).sum() >= min(ARMS_PLAYED_TWICE, int(stats.active.sum())) or not again.any():
             return None
         return int(np.where(again, stats.sums[lowest], -np.inf).argmax())
 
-    def _first(self, told: Stats, fidelities: Fidelities, spent: float) -> Chain:
-        """Starting values from the means at the lowest fidelity, and five steps of EM."""
+    def _first(self, told: Stats, fidelities: Fidelities, spent: float) -> MFBayesMemory:
+        """Make the first fit: starting values from the means at the lowest fidelity, then five steps of EM."""
         rows = self.used(fidelities)
         seen = np.flatnonzero(told.counts[rows[0]] > 0)
         means = told.sums[rows[0], seen] / told.counts[rows[0], seen]
@@ -177,15 +179,15 @@ class MFBayes:
         floor = least_variance(told)
         variance = total((means - start) * (means - start)) / len(means)
         noise = pooled_noise(told, rows, floor)
-        spread = max(variance - float(noise[0]), 0.1 * variance, LEAST_SPREAD * float(noise[0]), floor)
+        spread = max(variance - float(noise[0]), 0.1 * variance, SPREAD_FLOOR * float(noise[0]), floor)
         nothing = np.zeros(len(rows) - 1)
         steps = np.full(len(rows) - 1, self.r0 * self.r0 * spread)
         tops = int(told.counts[-1].sum())
-        chain = Chain(start, spread, nothing, steps, steps, noise, spent, spent, tops, 0)
-        return _refit(self, chain, told, fidelities, steps=FIRST_STEPS)
+        chain = MFBayesMemory(start, spread, nothing, steps, steps, noise, spent, spent, tops, 0)
+        return _refit(self, chain, told, fidelities, steps=FIRST_EM_STEPS)
 
-    def _due(self, chain: Chain, fidelities: Fidelities, spent: float, tops: int) -> int:
-        """Safeguard plays owed: one more for each λ_M/share of capital, one less for each result at the top."""
+    def _due(self, chain: MFBayesMemory, fidelities: Fidelities, spent: float, tops: int) -> int:
+        """Count the safeguard plays to make: one for each λ_M/share of capital, minus results at the top."""
         if self.safeguard == 0:
             return 0
         price = fidelities.costs[-1] / self.safeguard
@@ -194,9 +196,9 @@ class MFBayes:
     def _index(self, belief: Posterior, stats: Stats, fidelities: Fidelities) -> FloatArray:
         root = roots(stats.plays, fidelities)
         overlap = overlaps(root)
-        spent = _spent(stats.plays, fidelities) / fidelities.costs[0]
+        spent = total_spent(stats.plays, fidelities) / fidelities.costs[0]
         quantiles = [
-            quantile(1.0 + spent / ((a * GRAIN) * (b * GRAIN)), self.nu * (1.0 + top)) if a else math.inf
+            quantile(1.0 + spent / ((a * RESOLUTION) * (b * RESOLUTION)), self.nu * (1.0 + top)) if a else math.inf
             for a, b, top in zip(root.tolist(), overlap.tolist(), stats.plays[-1].tolist(), strict=True)
         ]
         index: FloatArray = belief.values + belief.deviations * np.array(quantiles)
@@ -205,16 +207,16 @@ class MFBayes:
 
 
 def quantile(ratio: float, nu: float) -> float:
-    """sqrt(ν(ratio^(2/ν) − 1)): how many deviations an arm may be better than it looks; sqrt(2 log ratio) for large ν.
+    """Compute sqrt(ν(ratio^(2/ν) − 1)), the factor of the standard deviation in U_k; sqrt(2 log ratio) for large ν.
 
     >>> round(quantile(100.0, 8.0), 3), round(quantile(100.0, 1e9), 3)
     (4.159, 3.035)
     """
-    return math.sqrt(nu * math.expm1(min(2.0 * math.log(ratio) / nu, MOST)))
+    return math.sqrt(nu * math.expm1(min(2.0 * math.log(ratio) / nu, MAX_EXPONENT)))
 
 
-def _refit(policy: MFBayes, chain: Chain, told: Stats, fidelities: Fidelities, *, steps: int) -> Chain:
-    """Noise from the spread within arms, and steps of EM for the rest."""
+def _refit(policy: MFBayes, chain: MFBayesMemory, told: Stats, fidelities: Fidelities, *, steps: int) -> MFBayesMemory:
+    """Estimate the noise within arms, then make EM steps for the other parameters."""
     rows, floor = policy.used(fidelities), least_variance(told)
     chain = replace(chain, noise=pooled_noise(told, rows, floor))
     for _ in range(steps):
@@ -222,25 +224,18 @@ def _refit(policy: MFBayes, chain: Chain, told: Stats, fidelities: Fidelities, *
     return chain
 
 
-def _spent(plays: IntArray, fidelities: Fidelities) -> float:
-    spent = 0.0
-    for cost, row in zip(fidelities.costs, plays, strict=True):
-        spent += cost * int(row.sum())
-    return spent
-
-
 def _fewest(stats: Stats, lowest: int) -> int:
-    """While first results are awaited: the active arm with the fewest plays."""
+    """Return the active arm with the fewest plays, for asks while first results are pending."""
     return int(np.where(stats.active, stats.plays[lowest], np.iinfo(np.int64).max).argmin())
 
 
 def _ucb(stats: Stats, noise: float) -> int:
-    """UCB's choice at the highest fidelity, with ρ = 1 and the noise that was fitted."""
+    """Return UCB's choice at the highest fidelity, with ρ = 1 and the estimated noise."""
     top, plays = stats.counts[-1], stats.plays[-1]
     effort = 2.0 * noise * math.log(stats.time)
     with np.errstate(divide="ignore", invalid="ignore"):
         index = np.where(top > 0, stats.sums[-1] / top + np.sqrt(effort / plays), np.inf)
-    free = stats.active & ((top > 0) | (plays == 0))  # those with only pending plays come last
+    free = stats.active & ((top > 0) | (plays == 0))  # arms with only pending plays come last
     if not free.any():
         return int(np.where(stats.active, plays, np.iinfo(np.int64).max).argmin())
     return int(np.where(free, index, -np.inf).argmax())

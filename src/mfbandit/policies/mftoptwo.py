@@ -1,4 +1,4 @@
-"""MFTopTwo: which arm is best, within a known budget; needs neither biases nor a noise scale."""
+"""MFTopTwo: best-arm identification with a known capital; needs neither biases nor a noise scale."""
 
 from dataclasses import dataclass, replace
 
@@ -8,9 +8,10 @@ from mfbandit._internal.typing import BoolArray, FloatArray
 from mfbandit._internal.validation import number, positive
 from mfbandit.core import Fidelities, Stats, limit, safest
 from mfbandit.errors import InvalidArgument
+from mfbandit.policies.exploration import total_spent
 from mfbandit.policies.gaussian_chain import (
-    LEAST_SPREAD,
-    Model,
+    SPREAD_FLOOR,
+    GaussianChain,
     Posterior,
     em_step,
     least_variance,
@@ -18,45 +19,47 @@ from mfbandit.policies.gaussian_chain import (
     total,
 )
 
-FIRST_STEPS = 5  # of EM for a first fit; one for each later
-GUESS_WEIGHT = 1.0  # results that the first guess of the noise counts for
-SMALLEST = 1e-200  # of a variance: the product of two still is a number
+FIRST_EM_STEPS = 5  # for a first fit; a later fit makes one
+NOISE_GUESS_RESULTS = 1.0  # the weight of the prior guess of the noise, in results
+SMALLEST_VARIANCE = 1e-200  # the product of two does not underflow
 
 
 @dataclass(frozen=True, eq=False)
-class Chain(Model):
-    """The fitted chain, and the fidelities that it links; R of them."""
+class MFTopTwoMemory(GaussianChain):
+    """What MFTopTwo remembers: the fitted chain and its R fidelities."""
 
     rows: tuple[int, ...]
 
 
 @dataclass(frozen=True)
 class MFTopTwo:
-    r"""A policy for choosing an arm with a budget that is known beforehand; found by replay and not proved.
+    r"""A policy for recommending one arm after spending a known capital; it has no proof.
 
-    Rewards on the way do not count, only the arm that is recommended in the end. What the fidelities have to do with
-    one another is learned as in :class:`~mfbandit.MFBayes`, by a chain of Gaussian steps that all arms share
-    (:mod:`~mfbandit.policies.chain`), fitted anew after each result.
+    Only the recommended arm counts, not the rewards of the plays. As in :class:`~mfbandit.MFBayes`, all arms share a
+    Gaussian chain (:mod:`~mfbandit.policies.gaussian_chain`), here refitted after each result.
 
-    1. From the highest fidelity down, keep those that are at least κ times cheaper than the next one kept.
-    2. Sweep: look once at n arms at the kept fidelity m below the highest with the largest n/(1 + j),
-       n = min(K, ⌊¾C/λ_m⌋), j being the kept fidelities between m and the highest: at all arms where that is cheap, at
-       fewer where only dear looks tell anything.
-    3. Leader ℓ = argmax E μ^(M)_k, challenger c = argmin_k (E_ℓ − E_k)/sqrt(V_ℓ + V_k), of the arms with a result.
-    4. Of these two, and of the kept fidelities from the sweep's upwards at which what is left of C pays for both, play
-       the one with the largest Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m).
+    1. From the highest fidelity down, keep each one that is at least κ times cheaper than the one kept before it.
+    2. Sweep: play n arms once at one kept fidelity m below the highest. With n = min(K, ⌊¾C/λ_m⌋) and j kept
+       fidelities between m and the highest, m is the one with the largest n/(1 + j). So all arms are played if that is
+       cheap, and fewer if only expensive plays are informative.
+    3. Among arms with a result, the leader is ℓ = argmax E μ^(M)_k. The challenger is
+       c = argmin_k (E_ℓ − E_k)/sqrt(V_ℓ + V_k).
+    4. Of these two arms and the kept fidelities from the sweep's upwards, play the pair with the largest
+       Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m). Only fidelities at which the remaining capital pays for both arms
+       are considered.
 
-    When no play fits into C any more it goes on as if all did: an :class:`~mfbandit.Experiment` with that capital
-    ends, one with more goes on. Costs are those of the fidelities; what plays really cost a policy does not see.
+    When no play fits into C any more, ``choose`` goes on as if all did. An :class:`~mfbandit.Experiment` with the
+    capital C ends there; one with more capital goes on. Costs are those of the fidelities, as a policy does not see the
+    costs that were told.
 
     Args:
-        capital: C, all that plays may cost, in the units of the fidelities' costs.
-        share: of C that the sweep may cost, in (0, 1].
-        kappa: κ ≥ 1, the least advantage in cost of a fidelity that is used.
-        r0: prior guess of a step's deviation, as a share of the arms' spread.
-        nu0: how many arms that guess counts for.
-        fade: prior guess of the variance of noise, as a share of that at the fidelity below.
-        noise: the same at the lowest, as a share of the variance between arms.
+        capital: C, the capital that plays may cost, in the units of the fidelities' costs.
+        share: the share of C that the sweep may cost, in (0, 1].
+        kappa: κ ≥ 1; how much cheaper a fidelity must be than the next one kept.
+        r0: prior guess of a step's standard deviation, as a share of the arms' spread.
+        nu0: the weight of that guess, in arms.
+        fade: prior guess of the ratio of the noise variance to that of the fidelity below.
+        noise: prior guess of the noise variance at the lowest fidelity, as a share of the variance between arms.
 
     >>> policy = MFTopTwo(capital=100)
     >>> policy.sweep(Fidelities(costs=[1, 4, 16]), arms=10)  # all ten at a cost of 4
@@ -84,7 +87,7 @@ class MFTopTwo:
             raise InvalidArgument(f"share must be at most 1, got {self.share:g}")
 
     def kept(self, fidelities: Fidelities) -> list[int]:
-        """The highest fidelity, and those below it that are κ times cheaper than the next one kept.
+        """Return the highest fidelity, and each below it that is κ times cheaper than the next one kept.
 
         >>> MFTopTwo(capital=100).kept(Fidelities(costs=[1, 4, 8, 10]))
         [0, 1, 3]
@@ -96,7 +99,7 @@ class MFTopTwo:
         return rows
 
     def sweep(self, fidelities: Fidelities, arms: int) -> tuple[int, int]:
-        """Where to look first, and at how many arms: the largest n/(1 + j), the highest fidelity among ties.
+        """Return the sweep's fidelity and number of arms (step 2), the highest fidelity among ties.
 
         >>> MFTopTwo(capital=6).sweep(Fidelities(costs=[1, 2.5]), arms=20)  # four at a cost of 1
         (0, 4)
@@ -110,29 +113,29 @@ class MFTopTwo:
                 best, chosen = n / (1 + j), (m, n)
         return chosen
 
-    def remember(self, stats: Stats, fidelities: Fidelities) -> Chain:
-        """The chain after the newest result; begun anew where other fidelities are linked than before."""
+    def remember(self, stats: Stats, fidelities: Fidelities) -> MFTopTwoMemory:
+        """Refit the chain after a result; start a new one if the fidelities in use have changed."""
         told, rows, known = stats.told, self._rows(stats, fidelities), stats.memory
-        floor = max(least_variance(told), SMALLEST)
+        floor = max(least_variance(told), SMALLEST_VARIANCE)
         start, variance = _first_means(told, rows)
         guess = self.noise * variance
-        noise = pooled_noise(told, list(rows), floor, first=guess, weight=GUESS_WEIGHT, fade=self.fade)
-        # Before any second look the arms' spread is not yet known, and EM leaves one that is far too small only slowly.
+        noise = pooled_noise(told, list(rows), floor, first=guess, weight=NOISE_GUESS_RESULTS, fade=self.fade)
+        # Before any second play the spread of the arms is unknown, and EM is slow to leave one that is far too small.
         again = int(told.counts.sum()) > int(told.counts.any(axis=0).sum())
-        if isinstance(known, Chain) and known.rows == rows and again:
+        if isinstance(known, MFTopTwoMemory) and known.rows == rows and again:
             chain, steps = replace(known, noise=noise), 1
         else:
-            chain, steps = self._begin(start, variance, noise, rows, floor), FIRST_STEPS
+            chain, steps = self._begin(start, variance, noise, rows, floor), FIRST_EM_STEPS
         for _ in range(steps):
             chain = em_step(chain, told, list(rows), floor, r0=self.r0, nu0=self.nu0)
         return chain
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """An arm of the sweep, then the leader or its challenger, where a look tells most for its cost."""
+        """Choose an arm of the sweep; after the sweep, the leader or the challenger by step 4."""
         lowest, swept = self.sweep(fidelities, len(stats.active))
         played = stats.plays.any(axis=0)
         untouched, seen = stats.active & ~played, stats.active & stats.counts.any(axis=0)
-        left = limit(self.capital) - _spent(stats, fidelities)
+        left = limit(self.capital) - total_spent(stats.plays, fidelities)
         if untouched.any() and int(played.sum()) < swept and (fidelities.costs[lowest] <= left or not seen.any()):
             return int(untouched.argmax()), lowest
         if not seen.any():
@@ -141,10 +144,10 @@ class MFTopTwo:
         belief = Posterior(chain, stats, list(chain.rows))
         pair = finalists(belief, seen)
         options = [m for m in self.kept(fidelities) if m >= lowest]
-        return _most_telling(belief, chain, pair, _payable(options, pair, stats, fidelities, left), fidelities)
+        return _most_informative(belief, chain, pair, _payable(options, pair, stats, fidelities, left), fidelities)
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """E μ^(M)_k, in units of reward; infinite for arms without a result; shape (K,)."""
+        """Compute E μ^(M)_k, in units of reward; infinite for arms without a result; shape (K,)."""
         seen = stats.counts.any(axis=0)
         if not seen.any():
             return np.full(len(stats.active), np.inf)
@@ -152,32 +155,34 @@ class MFTopTwo:
         return np.where(seen, Posterior(chain, stats.told, list(chain.rows)).values, np.inf)
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The active arm with the highest E μ^(M)_k."""
+        """Return the active arm with the highest E μ^(M)_k."""
         seen = stats.counts.any(axis=0)
         return safest(np.where(seen, self.index(stats, fidelities), -np.inf), stats)
 
-    def _memory(self, stats: Stats, fidelities: Fidelities) -> Chain:
-        # Costs may have changed since, or somebody asks out of the blue: then it is made from the results at hand.
+    def _memory(self, stats: Stats, fidelities: Fidelities) -> MFTopTwoMemory:
+        # Without a memory, or after costs have changed, it is computed from the results.
         known = stats.memory
-        if isinstance(known, Chain) and known.rows == self._rows(stats, fidelities):
+        if isinstance(known, MFTopTwoMemory) and known.rows == self._rows(stats, fidelities):
             return known
         return self.remember(replace(stats, memory=None), fidelities)
 
     def _rows(self, stats: Stats, fidelities: Fidelities) -> tuple[int, ...]:
-        """The kept fidelities from the sweep's upwards, and all others with a result."""
+        """Return the kept fidelities from the sweep's upwards, and all others with a result."""
         lowest, _ = self.sweep(fidelities, len(stats.active))
         used = {m for m in self.kept(fidelities) if m >= lowest}
         return tuple(sorted(used.union(np.flatnonzero(stats.counts.any(axis=1)).tolist())))
 
-    def _begin(self, start: float, variance: float, noise: FloatArray, rows: tuple[int, ...], floor: float) -> Chain:
+    def _begin(
+        self, start: float, variance: float, noise: FloatArray, rows: tuple[int, ...], floor: float
+    ) -> MFTopTwoMemory:
         first = float(noise[0])
-        spread = max(variance - first, 0.1 * variance, LEAST_SPREAD * first, floor)
+        spread = max(variance - first, 0.1 * variance, SPREAD_FLOOR * first, floor)
         steps = np.full(len(rows) - 1, self.r0 * self.r0 * spread)
-        return Chain(start, spread, np.zeros(len(rows) - 1), steps, steps, noise, rows)
+        return MFTopTwoMemory(start, spread, np.zeros(len(rows) - 1), steps, steps, noise, rows)
 
 
 def finalists(belief: Posterior, seen: BoolArray) -> tuple[int, ...]:
-    """The leader and its challenger, the lowest number among ties; the leader alone if no other arm is ``seen``."""
+    """Return the leader and the challenger, lowest index among ties; the leader alone if no other arm is ``seen``."""
     values = np.where(seen, belief.values, -np.inf)
     leader = int(values.argmax())
     variances = belief.deviations * belief.deviations
@@ -188,28 +193,28 @@ def finalists(belief: Posterior, seen: BoolArray) -> tuple[int, ...]:
 
 
 def _payable(options: list[int], pair: tuple[int, ...], stats: Stats, fidelities: Fidelities, left: float) -> list[int]:
-    """The fidelities at which those of the pair without a play there can all have one; if none, the cheapest."""
+    """Return the fidelities at which ``left`` pays for both arms that have no play there; if none, the cheapest."""
     new = [max(1, sum(stats.plays[m, k] == 0 for k in pair)) for m in options]
     both = [m for m, plays in zip(options, new, strict=True) if plays * fidelities.costs[m] <= left]
     one = options[:1] if fidelities.costs[options[0]] <= left else options
     return both or one
 
 
-def _most_telling(
-    belief: Posterior, chain: Chain, pair: tuple[int, ...], options: list[int], fidelities: Fidelities
+def _most_informative(
+    belief: Posterior, chain: MFTopTwoMemory, pair: tuple[int, ...], options: list[int], fidelities: Fidelities
 ) -> tuple[int, int]:
-    """The play that narrows its arm's μ^(M) most for its cost, the leader's and the cheapest among ties."""
+    """Return the arm and fidelity with the most information per cost; among ties the leader's, then the cheapest."""
     best, chosen = -1.0, (pair[0], options[0])
     for arm in pair:
         for m in options:
-            worth = belief.worth(chain.rows.index(m), arm, fidelities.costs[m])
-            if worth > best:
-                best, chosen = worth, (arm, m)
+            gain = belief.information_per_cost(chain.rows.index(m), arm, fidelities.costs[m])
+            if gain > best:
+                best, chosen = gain, (arm, m)
     return chosen
 
 
 def _first_means(told: Stats, rows: tuple[int, ...]) -> tuple[float, float]:
-    """Mean and variance of the arms' means at the fidelity at which most arms were seen, the lowest among ties."""
+    """Return mean and variance of the arms' means at the fidelity with results of most arms, lowest among ties."""
     m = max(rows, key=lambda m: int((told.counts[m] > 0).sum()))
     seen = np.flatnonzero(told.counts[m] > 0)
     means = told.sums[m, seen] / told.counts[m, seen]
@@ -217,13 +222,6 @@ def _first_means(told: Stats, rows: tuple[int, ...]) -> tuple[float, float]:
     return start, total((means - start) * (means - start)) / len(means)
 
 
-def _spent(stats: Stats, fidelities: Fidelities) -> float:
-    spent = 0.0
-    for cost, plays in zip(fidelities.costs, stats.plays.sum(axis=1).tolist(), strict=True):
-        spent += cost * plays
-    return spent
-
-
 def _fewest(stats: Stats) -> int:
-    """While first results are awaited: the active arm with the fewest plays."""
+    """Return the active arm with the fewest plays, for asks while first results are pending."""
     return int(np.where(stats.active, stats.plays.sum(axis=0), np.iinfo(np.int64).max).argmin())

@@ -9,18 +9,18 @@ from mfbandit.core import Fidelities, Stats, kl_upper_bounds, lower_bounds, most
 
 @dataclass(frozen=True)
 class MFUCB:
-    r"""Play the arm with the largest B_k(t), at the cheapest fidelity that can still tell something.
+    r"""MF-UCB: play the arm with the largest index B_k(t), at the cheapest fidelity that is still informative.
 
-    1. B_k(t) = min over m of X̄ + ψ_m⁻¹(ρ log t / T^(m)_k) + ζ_m (eq. 3); the largest wins, the lowest
-       number among ties.
+    1. B_k(t) = min over m of X̄ + ψ_m⁻¹(ρ log t / T^(m)_k) + ζ_m (eq. 3). Play the arm with the largest, the lowest
+       index among ties.
     2. The fidelity is the first m whose width ψ_m⁻¹(ρ log t / T^(m)_k) is at least γ_m (eq. 4), else M.
 
     With one fidelity this is UCB.
 
     Args:
         rho: exploration parameter ρ > 0; the paper's simulations use 2, its theorems need more than 4.
-        kl: bounds by the Bernoulli divergence in step 1, for rewards in a range; step 2 keeps its widths, as a
-            divergence is 0 from a mean of 1 on and would leave every fidelity at once.
+        kl: compute step 1 with the Bernoulli divergence; for :class:`~mfbandit.Bounded` rewards only. Step 2 keeps
+            its widths: KL widths are 0 at a mean of 1, and would leave every fidelity at once.
 
     >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
@@ -43,17 +43,17 @@ class MFUCB:
         return f"MFUCB(rho={self.rho}{', kl=True' * self.kl})"
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """The arm with the largest index, at the fidelity of Algorithm 1's second step."""
+        """Choose the arm by step 1 and the fidelity by step 2."""
         arm = most_promising(self.index(stats, fidelities), stats)
         return arm, self._fidelity(arm, stats, fidelities)
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """B_k(t), the tightest upper bound on each arm's mean; shape (K,), in units of reward."""
+        """Compute B_k(t), the tightest upper bound on each arm's mean; shape (K,), in units of reward."""
         bounds: FloatArray = (kl_upper_bounds if self.kl else upper_bounds)(stats, fidelities, self.rho).min(axis=0)
         return bounds
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The active arm with the highest lower bound, max over m of X̄ − width − ζ_m."""
+        """Return the active arm with the highest lower bound, max over m of X̄ − width − ζ_m."""
         return safest(lower_bounds(stats, fidelities, self.rho).max(axis=0), stats)
 
     def _fidelity(self, arm: int, stats: Stats, fidelities: Fidelities) -> int:

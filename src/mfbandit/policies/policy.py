@@ -1,4 +1,4 @@
-"""What every policy offers."""
+"""The interface of a policy."""
 
 from typing import Protocol, runtime_checkable
 
@@ -8,11 +8,10 @@ from mfbandit.core import Fidelities, Stats
 
 @runtime_checkable
 class Policy(Protocol):
-    """A rule for the next play: a pure function of what was learned and what is known beforehand.
+    """A rule that chooses the next play: a pure function of the results and the fidelities.
 
-    A policy is a frozen dataclass whose fields are its parameters. It never sees a
-    :class:`~mfbandit.Problem` and changes nothing it is given. :func:`~mfbandit.check_policy` checks the
-    contract for a policy of your own.
+    A policy is a frozen dataclass whose fields are its parameters. It never sees a :class:`~mfbandit.Problem` and
+    does not change its arguments. :func:`~mfbandit.check_policy` checks your own policy against this contract.
 
     >>> from mfbandit.policies import UCB
     >>> isinstance(UCB(), Policy)
@@ -20,27 +19,27 @@ class Policy(Protocol):
     """
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """The arm and fidelity to play next, with whatever is pending taken into account."""
+        """Choose the arm and fidelity to play next; ``stats`` includes pending plays."""
         ...
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """How promising each arm is, shape (K,), never NaN."""
+        """Compute each arm's index, the higher the more promising; shape (K,), never NaN."""
         ...
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The arm to use if nothing more could be tried; called only once an active arm has a result."""
+        """Return the arm to use if no more plays were made; called only if an active arm has a result."""
         ...
 
 
 @runtime_checkable
 class Remembers(Protocol):
-    """A policy that keeps something it worked out, such as a fitted model; a function of the log all the same.
+    """A policy with a memory, such as a fitted model.
 
-    After each result ``remember`` is called with what is known now, and with ``stats.memory`` as it returned it last
-    time (None at first). Whoever replays the log gets the same memory. ``choose`` finds it in ``stats.memory``, and has
-    to do without if that is None.
+    After each result ``remember`` is called with the new statistics. Their ``memory`` is what the last call returned,
+    None at first. Replaying the log must give the same memory. ``choose`` finds it in ``stats.memory``, and must also
+    work if that is None.
     """
 
     def remember(self, stats: Stats, fidelities: Fidelities) -> object:
-        """The memory after the newest result."""
+        """Return the memory after the newest result."""
         ...

@@ -9,14 +9,14 @@ from mfbandit.core import Fidelities, Stats, kl_upper_bounds, lower_bounds, most
 
 @dataclass(frozen=True)
 class UCB:
-    r"""Play the arm with the largest B^(M)_k(t), always at fidelity M.
+    r"""UCB: play the arm with the largest B^(M)_k(t), always at fidelity M.
 
-    B^(M)_k(t) = X̄ + ψ_M⁻¹(ρ log t / T^(M)_k): eq. 3 on one fidelity. It needs no biases, and what was
-    learned at lower fidelities does not move it.
+    B^(M)_k(t) = X̄ + ψ_M⁻¹(ρ log t / T^(M)_k): eq. 3 for one fidelity. It needs no biases and ignores results at lower
+    fidelities.
 
     Args:
         rho: exploration parameter ρ > 0; the paper's simulations use 2.
-        kl: bounds by the Bernoulli divergence (KL-UCB), for rewards in a range; tighter near its ends.
+        kl: compute bounds with the Bernoulli divergence (KL-UCB); for :class:`~mfbandit.Bounded` rewards only.
 
     >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
@@ -40,15 +40,15 @@ class UCB:
         return f"UCB(rho={self.rho}{', kl=True' * self.kl})"
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """The arm with the largest index, at the highest fidelity."""
+        """Choose the arm with the largest index, at the highest fidelity."""
         arm = most_promising(self.index(stats, fidelities), stats.top)
         return arm, len(fidelities) - 1
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """B^(M)_k(t), shape (K,), in units of reward."""
+        """Compute B^(M)_k(t); shape (K,), in units of reward."""
         bounds: FloatArray = (kl_upper_bounds if self.kl else upper_bounds)(stats.top, fidelities.top, self.rho)[0]
         return bounds
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The active arm with the highest lower bound X̄ − ψ_M⁻¹(ρ log t / T) at the highest fidelity."""
+        """Return the active arm with the highest lower bound X̄ − ψ_M⁻¹(ρ log t / T) at the highest fidelity."""
         return safest(lower_bounds(stats.top, fidelities.top, self.rho)[0], stats)

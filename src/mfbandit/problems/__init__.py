@@ -1,12 +1,12 @@
-"""The hidden truth of simulations: problems, ready ones, and what plays cost against the best arm."""
+"""Problems to simulate on, built-in ones, and the regret of plays."""
 
 from mfbandit.problems.accounting import Account, pseudo_rewards, regret
 from mfbandit.problems.builtin import gap_problem, misleading_problem, paper_problem
 from mfbandit.problems.learning_curves import learning_curve_names, learning_curve_problem
-from mfbandit.problems.problem import NEAR, Bernoulli, Gaussian, Problem, Replay, Rewards, ran_dry
+from mfbandit.problems.problem import TOLERANCE, Bernoulli, Gaussian, Problem, Replay, Rewards, replay_exhausted
 
 __all__ = [
-    "NEAR",
+    "TOLERANCE",
     "Account",
     "Bernoulli",
     "Gaussian",
@@ -19,6 +19,6 @@ __all__ = [
     "misleading_problem",
     "paper_problem",
     "pseudo_rewards",
-    "ran_dry",
     "regret",
+    "replay_exhausted",
 ]

@@ -1,4 +1,4 @@
-"""What a history of plays cost, against always playing the best arm (eq. 1), and the conclusion's variants."""
+"""Regret of a history of plays (eq. 1), and the variants of the paper's conclusion."""
 
 from typing import Literal, get_args
 
@@ -14,17 +14,17 @@ Account = Literal["paper", "own", "top", "harmless"]
 
 
 def pseudo_rewards(problem: Problem, account: Account = "paper") -> FloatArray:
-    r"""q: what a play of arm k at fidelity m earns per unit of cost, in units of reward; shape (M, K).
+    r"""Compute q, the pseudo-reward of a play of arm k at fidelity m per unit of cost; shape (M, K), units of reward.
 
     Args:
-        problem: the truth.
-        account: how plays are paid.
+        problem: the problem.
+        account: what a play earns.
 
-            - ``"paper"``: μ^(M)_k at any fidelity; an ad shown briefly earns what that ad is worth (eq. 1).
-            - ``"own"``: μ^(m)_k, the played fidelity's own mean.
-            - ``"top"``: μ^(M)_k at fidelity M and nothing below it; a simulated robot digs no gold.
-            - ``"harmless"``: μ^(M)_k at fidelity M and μ* below it; a bad treatment hurts no one until it
-              is given at the highest fidelity.
+            - ``"paper"``: μ^(M)_k at any fidelity, as in eq. 1. An ad earns its click rate, however long it is shown.
+            - ``"own"``: μ^(m)_k, the mean at the fidelity of the play.
+            - ``"top"``: μ^(M)_k at fidelity M, and 0 below it. A simulated robot moves no boxes.
+            - ``"harmless"``: μ^(M)_k at fidelity M, and μ* below it. A bad treatment does harm only at the highest
+              fidelity.
 
     >>> from mfbandit.problems.builtin import misleading_problem
     >>> problem = misleading_problem(arms=2)
@@ -45,17 +45,17 @@ def pseudo_rewards(problem: Problem, account: Account = "paper") -> FloatArray:
 def regret(
     problem: Problem, arms: ArrayLike, fidelities: ArrayLike, capital: ArrayLike, *, account: Account = "paper"
 ) -> FloatArray:
-    r"""R(Λ) of a history of plays, at one capital or many (eq. 1).
+    r"""Compute the regret R(Λ) of a history of plays, at one capital or many (eq. 1).
 
         R(Λ) = (Λ − Σ_{t≤N} λ_{m_t}) μ* + Σ_{t≤N} λ_{m_t} (μ* − q_t)
 
-    N is the largest number of plays whose total cost is at most Λ; what is left over counts as full regret.
+    N is the largest number of plays whose total cost is at most Λ. Capital that is left over counts as full regret.
 
     Args:
-        problem: the truth.
+        problem: the problem.
         arms: I_t, the arms played, in order; shape (N,).
         fidelities: m_t, the fidelities they were played at; shape (N,).
-        capital: Λ, any shape; the history should be long enough to use it up.
+        capital: Λ, any shape; the history should be long enough to spend it.
         account: what a play earns, see :func:`pseudo_rewards`.
 
     Returns:

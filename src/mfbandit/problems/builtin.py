@@ -1,4 +1,4 @@
-"""Ready problems: the paper's four (its Appendix C), one whose low fidelities mislead, and one that they decide."""
+"""Built-in problems: the paper's four (its Appendix C), and two on which MF-UCB does badly."""
 
 from collections.abc import Sequence
 
@@ -10,9 +10,11 @@ from mfbandit.core import Bounded, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems.problem import Bernoulli, Gaussian, Problem
 
+MIN_ARMS = 2  # of problems that compare arms
+
 
 def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Problem:
-    r"""One of the four problems of the paper's simulations, with fresh low-fidelity means.
+    r"""Make one of the four problems of the paper's simulations, with low-fidelity means drawn from ``seed``.
 
     ======  =========  ====  ==  ========================  =====================  ======================
     number  rewards    K     M   ζ                         λ                      μ^(M)
@@ -23,10 +25,13 @@ def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Proble
     4       Bernoulli  1000  5   0.5, 0.2, 0.1, 0.05, 0    1, 3, 10, 30, 100      grid in (0.1, 0.9)
     ======  =========  ====  ==  ========================  =====================  ======================
 
-    Low-fidelity means are uniform within ±ζ_m of the truth. On the Gaussian problems the optimal arm's are
-    μ* − ζ_m·U(½, 1), kept below the best-looking suboptimal arm's (where problem 2's best arm is more than 2ζ_m
-    ahead of all others no mean within its bound is, and it gets μ* − ζ_m). Bernoulli ones are clipped to [0, 1].
-    (The paper's list writes M for K, and gives the Bernoulli problems a Gaussian deviation: slips.)
+    Low-fidelity means are uniform within ±ζ_m of μ^(M)_k. Those of Bernoulli problems are clipped to [0, 1].
+
+    On the Gaussian problems the optimal arm's are μ* − ζ_m·U(½, 1), but below those of the best suboptimal arm at that
+    fidelity. If no mean within the bias bound is, as on problem 2 where μ* can be 2ζ_m above all others, it is
+    μ* − ζ_m.
+
+    The paper's list has two slips: it writes M for K, and gives the Bernoulli problems a Gaussian deviation.
 
     Args:
         number: 1 to 4.
@@ -39,26 +44,28 @@ def paper_problem(number: int, seed: int | np.random.SeedSequence = 0) -> Proble
     if isinstance(seed, int) and seed < 0:
         raise InvalidArgument(f"seed must not be negative, got {seed}")
     rng = np.random.default_rng(seed)
-    if number == 1:
-        grid = np.linspace(0, 1, 502)[1:-1]
-        return _gaussian(grid, costs=(1, 10, 1000), biases=(0.2, 0.1, 0), sigma=0.2, rng=rng)
-    if number == 2:  # noqa: PLR2004 - the paper's numbering
-        normal = rng.standard_normal(500)
-        return _gaussian(normal, costs=(1, 5, 20, 50), biases=(1, 0.5, 0.2, 0), sigma=1.0, rng=rng)
-    if number == 3:  # noqa: PLR2004
-        return _bernoulli(np.linspace(0.1, 0.9, 200), costs=(1, 10), biases=(0.2, 0), rng=rng)
-    if number == 4:  # noqa: PLR2004
-        grid = np.linspace(0.1, 0.9, 1000)
-        return _bernoulli(grid, costs=(1, 3, 10, 30, 100), biases=(0.5, 0.2, 0.1, 0.05, 0), rng=rng)
-    raise InvalidArgument(f"number must be 1, 2, 3 or 4, got {number}")
+    match number:
+        case 1:
+            grid = np.linspace(0, 1, 502)[1:-1]
+            return _gaussian(grid, costs=(1, 10, 1000), biases=(0.2, 0.1, 0), sigma=0.2, rng=rng)
+        case 2:
+            normal = rng.standard_normal(500)
+            return _gaussian(normal, costs=(1, 5, 20, 50), biases=(1, 0.5, 0.2, 0), sigma=1.0, rng=rng)
+        case 3:
+            return _bernoulli(np.linspace(0.1, 0.9, 200), costs=(1, 10), biases=(0.2, 0), rng=rng)
+        case 4:
+            grid = np.linspace(0.1, 0.9, 1000)
+            return _bernoulli(grid, costs=(1, 3, 10, 30, 100), biases=(0.5, 0.2, 0.1, 0.05, 0), rng=rng)
+        case _:
+            raise InvalidArgument(f"number must be 1, 2, 3 or 4, got {number}")
 
 
 def misleading_problem(arms: int = 20) -> Problem:
-    r"""Gaussian arms that every low fidelity ranks in exactly the wrong order, within its bias bound.
+    r"""Make a problem whose low fidelities rank the arms in exactly the wrong order, within their bias bounds.
 
-    The truth is a grid from 0.4 to 0.6; the better an arm, the lower it looks: the best one's low means are
-    ζ_m below the truth, the worst one's ζ_m above, and the others in between. MF-UCB gains nothing from its
-    low fidelities here, and pays for having looked.
+    Means at the highest fidelity are a grid from 0.4 to 0.6. At a low one, the best arm's mean is ζ_m lower, the worst
+    arm's is ζ_m higher, and the others are in between. MF-UCB learns nothing from low fidelities here, and pays for
+    its plays there.
 
     Args:
         arms: K ≥ 2.
@@ -67,19 +74,19 @@ def misleading_problem(arms: int = 20) -> Problem:
     >>> problem.means.round(2).tolist()
     [[0.6, 0.5, 0.4], [0.52, 0.5, 0.48], [0.4, 0.5, 0.6]]
     """
-    if whole("arms", arms) < 2:  # noqa: PLR2004 - one arm cannot be ranked wrongly
-        raise InvalidArgument(f"arms must be at least 2, got {arms}")
+    _check_arms(arms)
     fidelities = Fidelities(costs=(1, 4, 16), biases=(0.2, 0.12, 0), concentration=SubGaussian(0.2))
     truth = np.linspace(0.4, 0.6, arms)
-    pull = np.linspace(1, -1, arms)
-    return Problem(truth + fidelities.bias_column * pull, fidelities, Gaussian(0.2))
+    direction = np.linspace(1, -1, arms)
+    return Problem(truth + fidelities.bias_column * direction, fidelities, Gaussian(0.2))
 
 
 def gap_problem(arms: int = 10) -> Problem:
-    r"""Gaussian arms of K_2: a cheap look could settle them, and MF-UCB goes on to an expensive one (Theorem 4's gap).
+    r"""Make a problem with arms in K_2, where Theorem 4 leaves a gap.
 
-    Two fidelities at costs 1 and 100, ζ = 0.4, σ = 0.2. The best arm has mean 0.53 at both; the others 0.5, and 0.1 as
-    the low fidelity shows them. That is a gap Δ^(1) = 0.03, above 0 but not above 2γ = 0.08.
+    The low fidelity could settle these arms, but MF-UCB goes on to the high one. The two fidelities have costs 1 and
+    100, ζ = 0.4, σ = 0.2. The best arm has mean 0.53 at both. The others have 0.5, and 0.1 at the low fidelity: a gap
+    Δ^(1) = 0.03, above 0 but not above 2γ = 0.08.
 
     Args:
         arms: K ≥ 2.
@@ -88,11 +95,15 @@ def gap_problem(arms: int = 10) -> Problem:
     >>> problem.means.tolist()
     [[0.1, 0.1, 0.53], [0.5, 0.5, 0.53]]
     """
-    if whole("arms", arms) < 2:  # noqa: PLR2004 - a gap is between two
-        raise InvalidArgument(f"arms must be at least 2, got {arms}")
+    _check_arms(arms)
     fidelities = Fidelities(costs=(1, 100), biases=(0.4, 0), concentration=SubGaussian(0.2))
     means = np.array([[0.1] * (arms - 1) + [0.53], [0.5] * (arms - 1) + [0.53]])
     return Problem(means, fidelities, Gaussian(0.2))
+
+
+def _check_arms(arms: int) -> None:
+    if whole("arms", arms) < MIN_ARMS:
+        raise InvalidArgument(f"arms must be at least {MIN_ARMS}, got {arms}")
 
 
 def _gaussian(
@@ -106,12 +117,12 @@ def _gaussian(
     fidelities = Fidelities(costs, biases, SubGaussian(sigma))
     means = _around(truth, fidelities, rng)
     best = int(truth.argmax())
-    means[:-1, best] = _disguised(means, best, fidelities, rng)
+    means[:-1, best] = _lowered(means, best, fidelities, rng)
     return Problem(means, fidelities, Gaussian(sigma))
 
 
-def _disguised(means: FloatArray, best: int, fidelities: Fidelities, rng: np.random.Generator) -> FloatArray:
-    """Low means for the optimal arm, below the best-looking other arm's as far as the bias bound allows; (M − 1,)."""
+def _lowered(means: FloatArray, best: int, fidelities: Fidelities, rng: np.random.Generator) -> FloatArray:
+    """Draw low-fidelity means of the optimal arm below another arm's, as far as the bias bound allows; (M − 1,)."""
     truth, bias = means[-1, best], fidelities.bias_column[:-1, 0]
     others = np.delete(means[:-1], best, axis=1).max(axis=1)
     floor = truth - bias
@@ -127,6 +138,6 @@ def _bernoulli(
 
 
 def _around(truth: FloatArray, fidelities: Fidelities, rng: np.random.Generator) -> FloatArray:
-    """Means uniform within ±ζ_m of the truth, shape (M, K); the last row is the truth itself."""
+    """Draw means uniform within ±ζ_m of the truth, shape (M, K); the last row is the truth itself."""
     means: FloatArray = truth + fidelities.bias_column * rng.uniform(-1, 1, (len(fidelities), len(truth)))
     return means

@@ -1,4 +1,4 @@
-"""Real learning curves as problems: learners are arms, and smaller training sets are cheap looks at them."""
+"""Problems made of recorded learning curves: learners are arms, training-set sizes are fidelities."""
 
 from functools import cache
 from pathlib import Path
@@ -10,16 +10,16 @@ from mfbandit.core import Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems.problem import Problem, Replay
 
-MARGIN = 1.01  # biases must decrease strictly; a bound may be a little wide
+BIAS_MARGIN = 1.01  # the least ratio of a bias to the next, as biases must decrease strictly
 
 
-class Curves:
-    """Learning curves in a file that ``scripts/pack_learning_curves.py`` has made.
+class LearningCurves:
+    """Learning curves in a file made by ``scripts/pack_learning_curves.py``.
 
     Args:
         path: the file.
 
-    >>> curves = Curves(SHIPPED)
+    >>> curves = LearningCurves(BUNDLED_FILE)
     >>> len(curves.names), curves.names["cmc"], curves.learners("cmc")[:2]
     (64, 23, ('BernoulliNB', 'DecisionTreeClassifier'))
     """
@@ -32,7 +32,7 @@ class Curves:
         )
 
     def problem(self, name_or_id: str | int) -> Problem:
-        """See :func:`learning_curve_problem`."""
+        """Make the problem of a data set; see :func:`learning_curve_problem`."""
         position = self._position(name_or_id)
         table = Replay(self._recorded(position))
         away = np.abs(table.means - table.means[-1]).max(axis=1)
@@ -43,17 +43,17 @@ class Curves:
         return Problem(table.means, told, table)
 
     def learners(self, name_or_id: str | int) -> tuple[str, ...]:
-        """The arms of a data set, in order."""
+        """Return the learners of a data set, which are its arms, in order."""
         present = self._arrays["present"][self._position(name_or_id)]
         return tuple(self._arrays["learners"][present].tolist())
 
     def recorded(self, name_or_id: str | int) -> list[list[tuple[FloatArray, IntArray]]]:
-        """The results behind a problem: accuracies, and the random split that each is of.
+        """Return the recorded accuracies of a problem, and the random split of each.
 
-        A list for each size, in it a pair of arrays for each learner. Splits have numbers from 0 to 124, the same for
-        all learners; they increase within a pair.
+        There is a list for each size, with a pair of arrays for each learner. Splits have numbers from 0 to 124, the
+        same for all learners; they increase within a pair.
 
-        >>> scores, splits = Curves(SHIPPED).recorded("cmc")[0][0]
+        >>> scores, splits = LearningCurves(BUNDLED_FILE).recorded("cmc")[0][0]
         >>> scores[:3].tolist(), splits[:3].tolist()
         ([0.4189, 0.4122, 0.4662], [0, 1, 2])
         """
@@ -70,11 +70,11 @@ class Curves:
         )
 
     def _recorded(self, position: int) -> list[list[FloatArray]]:
-        """The recorded accuracies at each size of each learner."""
+        """Return the recorded accuracies at each size of each learner."""
         return [[scores / 10_000 for scores in row] for row in self._cells(position, "scores")]
 
     def _cells(self, position: int, what: str) -> list[list[IntArray]]:
-        """An array's parts for each size and learner of a data set."""
+        """Return an array's parts for each size and learner of a data set."""
         arms, sizes = self._arrays["present"].sum(axis=1), self._arrays["sizes"].shape[1]
         first = sizes * int(arms[:position].sum())
         last = first + sizes * int(arms[position])
@@ -85,36 +85,36 @@ class Curves:
 
 
 def _decreasing(away: FloatArray) -> list[float]:
-    """The smallest biases that bound these distances and decrease by the margin from each fidelity to the next."""
+    """Return the smallest biases that bound these distances and decrease by the margin at each fidelity."""
     biases = [0.0]
     for distance in away[-2::-1].tolist():
-        biases.append(max(distance, biases[-1] * MARGIN))
+        biases.append(max(distance, biases[-1] * BIAS_MARGIN))
     return biases[::-1]
 
 
-SHIPPED = Path(__file__).parent / "data" / "learning_curves.npz"
+BUNDLED_FILE = Path(__file__).parent / "data" / "learning_curves.npz"
 
 
 @cache
-def shipped() -> Curves:
-    """The learning curves that come with the package.
+def bundled_curves() -> LearningCurves:
+    """Load the learning curves that come with the package.
 
-    >>> shipped().learners("cmc")[:3]
+    >>> bundled_curves().learners("cmc")[:3]
     ('BernoulliNB', 'DecisionTreeClassifier', 'ExtraTreeClassifier')
     """
-    return Curves(SHIPPED)
+    return LearningCurves(BUNDLED_FILE)
 
 
 def learning_curve_problem(name_or_id: str | int) -> Problem:
-    r"""Which of 20 scikit-learn learners is best on a real data set? Smaller training sets are the cheap fidelities.
+    r"""Make a problem of choosing among up to 20 scikit-learn learners on a real data set.
 
-    Arms are learners (18 to 20: those with results on this data set, see :meth:`Curves.learners`), fidelities are
-    training-set sizes, about N/64, N/16, N/4 and N, a cost is the mean training time at that size in seconds, and a
-    reward is the test accuracy on a random split, drawn from recorded ones.
+    Arms are the 18 to 20 learners with results on this data set (:meth:`LearningCurves.learners`). Fidelities are
+    training-set sizes, about N/64, N/16, N/4 and N. A cost is the mean training time at that size, in seconds. A reward
+    is the test accuracy on a random split, drawn from recorded ones.
 
-    What the policy is told is an oracle's, taken from the same table: ζ_m is the largest distance of any arm's mean at
-    m, or at a size between m and N, from its mean at N (plus 1 % of the next one's, as biases must decrease); the noise
-    at m is the root mean square over arms of the standard deviation of their results.
+    Biases and noise are an oracle's, computed from the same table. ζ_m is the largest distance of any arm's mean at
+    m, or at a size between m and N, from its mean at N. It is at least 1 % above the next one. The noise at m is the
+    root mean square over arms of the standard deviation of their results.
 
     Args:
         name_or_id: a data set of :func:`learning_curve_names`, or its OpenML number.
@@ -128,13 +128,13 @@ def learning_curve_problem(name_or_id: str | int) -> Problem:
     Reference:
         Mohr, Viering, Loog, van Rijn, LCDB 1.0: An Extensive Learning Curves Database for Classification Tasks, 2022.
     """
-    return shipped().problem(name_or_id)
+    return bundled_curves().problem(name_or_id)
 
 
 def learning_curve_names() -> dict[str, int]:
-    """The data sets of :func:`learning_curve_problem` with their OpenML numbers.
+    """Return the names of the data sets of :func:`learning_curve_problem` and their OpenML numbers.
 
     >>> len(learning_curve_names()), learning_curve_names()["cmc"]
     (64, 23)
     """
-    return dict(shipped().names)
+    return dict(bundled_curves().names)

@@ -1,4 +1,4 @@
-"""The hidden truth of a simulation: every arm's mean at every fidelity, and how rewards are drawn."""
+"""A problem to simulate on: every arm's mean at every fidelity, and how rewards are drawn."""
 
 import hashlib
 from collections.abc import Sequence
@@ -13,7 +13,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument, ReplayExhausted
 
-NEAR = 1e-9  # means come from sums and differences: let them miss their bounds by this much
+TOLERANCE = 1e-9  # by which means, being sums and differences, may miss their bounds
 
 
 @dataclass(frozen=True)
@@ -21,7 +21,7 @@ class Gaussian:
     """Normal rewards around the mean.
 
     Args:
-        sigma: standard deviation, in units of reward; one for all fidelities or one each.
+        sigma: standard deviation, in units of reward; one for all fidelities or one for each.
 
     >>> Gaussian(0.2).sigmas(3).tolist()
     [0.2, 0.2, 0.2]
@@ -36,7 +36,7 @@ class Gaussian:
         object.__setattr__(self, "sigma", float(sigma) if sigma.ndim == 0 else tuple(sigma.tolist()))
 
     def sigmas(self, fidelities: int) -> FloatArray:
-        """The standard deviation at each fidelity, shape (M,).
+        """Return the standard deviation at each fidelity, shape (M,).
 
         >>> Gaussian([0.3, 0.1]).sigmas(2).tolist()
         [0.3, 0.1]
@@ -51,7 +51,7 @@ class Gaussian:
 
 @dataclass(frozen=True)
 class Bernoulli:
-    """Rewards 0 and 1, the mean being the chance of a 1.
+    """Rewards 0 and 1; the mean is the probability of a 1.
 
     >>> Bernoulli()
     Bernoulli()
@@ -60,12 +60,12 @@ class Bernoulli:
 
 @dataclass(frozen=True, eq=False)
 class Replay:
-    """Rewards taken from a table of past results.
+    """Rewards taken from a table of recorded results.
 
     Args:
         samples: ``samples[m][k]`` are the recorded rewards of arm k at fidelity m, at least one each.
-        replace: True draws from them at random, again and again; False gives each once, in the recorded
-            order, and a play beyond the last one is an error.
+        replace: True draws from them at random with replacement. False gives each once, in the recorded order; a play
+            beyond the last one raises :class:`~mfbandit.errors.ReplayExhausted`.
 
     >>> past = Replay([[[0.1, 0.3], [0.5]], [[0.2, 0.2], [0.6, 0.8]]])
     >>> past.means.round(3).tolist()
@@ -86,12 +86,12 @@ class Replay:
 
     @cached_property
     def means(self) -> FloatArray:
-        """The average of each list, shape (M, K): the truth of a problem made of them."""
+        """The average of each list, shape (M, K); the means of a problem with these rewards."""
         return np.array([[np.asarray(cell, dtype=np.float64).mean() for cell in row] for row in self.samples])
 
     @cached_property
     def lengths(self) -> IntArray:
-        """How many rewards are recorded, shape (M, K)."""
+        """The number of recorded rewards, shape (M, K)."""
         return np.array([[len(np.asarray(cell)) for cell in row] for row in self.samples], dtype=np.int64)
 
 
@@ -100,12 +100,12 @@ Rewards: TypeAlias = Gaussian | Bernoulli | Replay
 
 @dataclass(frozen=True, eq=False)
 class Problem:
-    r"""A bandit whose truth is known, to simulate on. A learner never sees it, only its ``fidelities``.
+    r"""A bandit with known means, to simulate on. A policy sees only its ``fidelities``.
 
     Args:
         means: μ^(m)_k, in units of reward; shape (M, K).
-        fidelities: what the learner knows; its biases must bound the means unless ``misspecified``.
-        rewards: how a reward with a given mean is drawn.
+        fidelities: what the policy knows; its biases must bound the means unless ``misspecified``.
+        rewards: the distribution of rewards around their mean.
         misspecified: allow means that break the bias bounds, to study what happens then.
 
     >>> from mfbandit.core.concentration import SubGaussian
@@ -131,7 +131,7 @@ class Problem:
         _check_rewards(table, rewards)
         if not misspecified:
             _check_biases(table, fidelities)
-        # A frozen dataclass is filled this way; it would do so itself if a list were as good as an array.
+        # This __init__ turns lists into arrays, so that it sets the frozen fields itself.
         object.__setattr__(self, "means", table)
         object.__setattr__(self, "fidelities", fidelities)
         object.__setattr__(self, "rewards", rewards)
@@ -154,13 +154,13 @@ class Problem:
 
     @cached_property
     def gaps(self) -> FloatArray:
-        """μ* − μ^(M)_k: what is lost per unit of capital spent on each arm; shape (K,)."""
+        """μ* − μ^(M)_k, the regret per unit of capital spent on each arm; shape (K,)."""
         gaps: FloatArray = self.best_mean - self.means[-1]
         return gaps
 
     @cached_property
     def digest(self) -> str:
-        """Twelve characters that tell problems apart: a hash of the means, what is known, and how rewards are drawn.
+        """A hash of means, costs, biases and rewards, in twelve characters.
 
         >>> from mfbandit.core.concentration import Bounded
         >>> fid = Fidelities(costs=[1], concentration=Bounded())
@@ -173,14 +173,13 @@ class Problem:
         return hashlib.sha256(known.encode() + self.means.tobytes()).hexdigest()[:12]
 
     def draw(self, arm: int, fidelity: int, rng: np.random.Generator, earlier: int | None = None) -> float:
-        """One reward of ``arm`` at ``fidelity``.
+        """Draw a reward of ``arm`` at ``fidelity``.
 
         Args:
             arm: index of the arm.
             fidelity: index of the fidelity.
-            rng: where chance comes from: one draw of it a reward (none for a table replayed in order).
-            earlier: how often this arm was played at this fidelity before; only a table replayed in order
-                needs it.
+            rng: the source of randomness, used once a reward; not used by a table replayed in order.
+            earlier: the number of earlier plays of this arm at this fidelity; only a table replayed in order needs it.
 
         >>> from mfbandit.core.concentration import Bounded
         >>> fid = Fidelities(costs=[1], concentration=Bounded())
@@ -208,21 +207,21 @@ def _replayed(table: Replay, arm: int, fidelity: int, rng: np.random.Generator, 
         return float(cell[int(rng.random() * len(cell))])
     if earlier is None:
         raise InvalidArgument(
-            "earlier must say how many plays came before: this table is replayed in order (replace=False)"
+            "earlier must be the number of earlier plays, as this table is replayed in order (replace=False), got None"
         )
     if earlier >= len(cell):
-        raise ReplayExhausted(ran_dry(arm, fidelity, len(cell)))
+        raise ReplayExhausted(replay_exhausted(arm, fidelity, len(cell)))
     return float(cell[earlier])
 
 
-def ran_dry(arm: int, fidelity: int, recorded: int) -> str:
-    """The sentence for a table that has no reward left.
+def replay_exhausted(arm: int, fidelity: int, recorded: int) -> str:
+    """Return the message for a table that has no reward left.
 
-    >>> ran_dry(arm=3, fidelity=0, recorded=25)[:58]
-    'the Replay table ran dry: arm 3 has 25 recorded rewards at'
+    >>> replay_exhausted(arm=3, fidelity=0, recorded=25)[:58]
+    'Replay table exhausted: arm 3 has 25 recorded rewards at f'
     """
     return (
-        f"the Replay table ran dry: arm {arm} has {recorded} recorded rewards at fidelity {fidelity} and one "
+        f"Replay table exhausted: arm {arm} has {recorded} recorded rewards at fidelity {fidelity} and one "
         "more was asked for; use Replay(samples, replace=True), record more, or spend less capital"
     )
 
@@ -246,7 +245,7 @@ def _recorded(cell: ArrayLike, m: int, k: int) -> FloatArray:
 def _check_shape(means: FloatArray, fidelities: Fidelities) -> None:
     if not isinstance(fidelities, Fidelities):
         raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
-    if means.ndim != 2 or means.shape[0] != len(fidelities):  # noqa: PLR2004 - a table has two axes
+    if means.shape[:-1] != (len(fidelities),):
         raise InvalidArgument(f"means must have shape (M, K) with M = {len(fidelities)} fidelities, got {means.shape}")
     if means.shape[1] == 0:
         raise InvalidArgument(f"means must have at least one arm, got shape {means.shape}")
@@ -272,7 +271,7 @@ def _check_replay(means: FloatArray, rewards: Replay) -> None:
         raise InvalidArgument(
             f"samples must match means of shape {means.shape}, got a table of shape {rewards.means.shape}"
         )
-    wrong = np.abs(rewards.means - means) > NEAR * np.maximum(1, np.abs(means))
+    wrong = np.abs(rewards.means - means) > TOLERANCE * np.maximum(1, np.abs(means))
     if wrong.any():
         m, k = (int(i) for i in np.argwhere(wrong)[0])
         raise InvalidArgument(
@@ -285,11 +284,11 @@ def _check_biases(means: FloatArray, fidelities: Fidelities) -> None:
     if fidelities.biases is None:
         return
     bias = np.abs(means[-1] - means)
-    broken = bias > fidelities.bias_column + NEAR
+    broken = bias > fidelities.bias_column + TOLERANCE
     if broken.any():
         m, k = (int(i) for i in np.argwhere(broken)[0])
         raise InvalidArgument(
-            f"means must lie within their biases of the highest fidelity's: arm {k} at fidelity {m} has mean "
-            f"{means[m, k]:.6g}, {bias[m, k]:.6g} from {means[-1, k]:.6g}, and its bias is "
-            f"{fidelities.known_biases[m]:.6g} (misspecified=True allows it)"
+            f"means must lie within their biases of those at the highest fidelity, got {means[m, k]:.6g} for arm {k} "
+            f"at fidelity {m}, {bias[m, k]:.6g} from {means[-1, k]:.6g}, and a bias of "
+            f"{fidelities.known_biases[m]:.6g} (misspecified=True allows this)"
         )

@@ -1,4 +1,4 @@
-"""The paper's figures and tables, measured anew."""
+"""The paper's figures and tables, computed again."""
 
 from mfbandit.reproduction.reproducer import reproduce
 

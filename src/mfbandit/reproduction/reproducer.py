@@ -1,8 +1,8 @@
-"""The paper's figures and tables, measured anew: pictures, numbers and a page that tells the story.
+"""Reproduce the paper's figures and tables: pictures, numbers and an HTML report.
 
-Work is done in panels (``panels.py``). A finished panel is a JSON record of its numbers and of what its pictures hash
-to. The record goes before pictures are touched and comes back last, so that an interrupted run leaves only whole
-panels, and the next one with the same settings and versions goes on after them.
+Work is done in panels (``panels.py``). The record of a finished panel is a JSON file with its numbers and the hashes of
+its pictures. The record is deleted before pictures are written, and written after them. So an interrupted run leaves
+only complete panels. The next run with the same settings and versions keeps them and makes the others.
 """
 
 import hashlib
@@ -20,17 +20,20 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from mfbandit._internal.formatting import strict_json
-from mfbandit._internal.progress import Tick, bar, interrupts_kept, note
+from mfbandit._internal.imports import need
+from mfbandit._internal.progress import Tick, keep_interrupts, print_line, progress_bar
+from mfbandit._internal.typing import JSONObject
 from mfbandit._internal.validation import whole
 from mfbandit.errors import InvalidArgument
-from mfbandit.reproduction.panels import PANELS, Job, Numbers, Settings
+from mfbandit.reproduction.panels import PANELS, PanelContext, Settings
 from mfbandit.reproduction.report import report
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
 
-RUNS, QUICK_RUNS = 100, 10
-NOT_QUICK = ("beyond",)  # its engines alone take some twenty seconds to compile, the first time
+DEFAULT_RUNS, QUICK_RUNS = 100, 10
+MIN_RUNS, MAX_RUNS = 2, 10**6  # an interval needs two
+NOT_QUICK = ("beyond",)  # the first time, its engines alone take some twenty seconds to compile
 
 
 def reproduce(
@@ -42,18 +45,18 @@ def reproduce(
     workers: int | None = None,
     quick: bool = False,
 ) -> Path:
-    """Measure and draw the paper's figures and tables anew, and write a page about it.
+    """Compute the paper's figures and tables, and write a report.
 
     Args:
         out: folder for pictures (PNG and SVG), ``manifest.json`` with every number, and ``report.html``.
         runs: runs of each policy on each problem; 100 by default, 10 if ``quick``.
-        seed: for the problems and all chance.
+        seed: for the problems and the rewards.
         only: one panel alone, a name of ``PANELS``.
         workers: threads; all cores by default. Results do not depend on it.
-        quick: fewer runs, every eighth data set of the learning curves, and nothing beyond the paper.
+        quick: make fewer runs, use every eighth data set of the learning curves, and nothing beyond the paper.
 
     Returns:
-        The page's path.
+        The path of the report.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder:
@@ -65,17 +68,23 @@ def reproduce(
         raise InvalidArgument(f"only must be one of {', '.join(PANELS)}, got {only!r}")
     if workers is not None and whole("workers", workers) < 1:
         raise InvalidArgument(f"workers must be at least 1, got {workers}")
-    folder = writable(out)
-    with locked(folder):
+    need("matplotlib", "reproduce", "plot")
+    need("numba", "reproduce", "sim")
+    folder = prepare_folder(out)
+    with lock_folder(folder):
         wanted = [only] if only else [name for name in PANELS if not (quick and name in NOT_QUICK)]
-        missing = [name for name in wanted if finished(folder, name, settings) is None]
+        missing = [name for name in wanted if load_record(folder, name, settings) is None]
         if len(missing) < len(wanted):
-            note(f"{len(wanted) - len(missing)} of {len(wanted)} panels taken over from an earlier run in {folder}")
-        with bar("reproduce", sum(PANELS[name].weight for name in missing)) as tick, interrupts_kept() as check:
+            print_line(f"{len(wanted) - len(missing)} of {len(wanted)} panels kept from an earlier run in {folder}")
+        with (
+            progress_bar("reproduce", sum(PANELS[name].weight for name in missing)) as tick,
+            keep_interrupts() as check,
+        ):
             for name in missing:
                 check()
-                _make(folder, name, Job(settings, workers, partial(_advance, check, tick, PANELS[name].weight)))
-        return write_up(folder, settings)
+                advance = partial(_advance, check, tick, PANELS[name].weight)
+                _make(folder, name, PanelContext(settings, workers, advance))
+        return write_report(folder, settings)
 
 
 def _advance(check: Callable[[], None], tick: Tick, weight: float, done: float) -> None:
@@ -84,21 +93,20 @@ def _advance(check: Callable[[], None], tick: Tick, weight: float, done: float) 
 
 
 def _settings(runs: int | None, seed: int, quick: bool) -> Settings:
-    number = (QUICK_RUNS if quick else RUNS) if runs is None else whole("runs", runs)
-    if not 2 <= number <= 10**6:  # noqa: PLR2004 - one run has no interval
+    number = (QUICK_RUNS if quick else DEFAULT_RUNS) if runs is None else whole("runs", runs)
+    if not MIN_RUNS <= number <= MAX_RUNS:
         raise InvalidArgument(f"runs must be at least 2, for intervals, and at most a million, got {number}")
     if whole("seed", seed) < 0:
         raise InvalidArgument(f"seed must not be negative, got {seed}")
     return Settings(number, seed, quick)
 
 
-def writable(out: str | Path) -> Path:
-    """The folder, made if need be and tried before any work is done.
+def prepare_folder(out: str | Path) -> Path:
+    """Create the folder if it does not exist, and check that it is writable before any work is done.
 
-    >>> writable("/proc/nowhere")
+    >>> prepare_folder("/proc/nowhere")
     Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: out must be a folder that can be written, got /proc/nowhere (No such
-        file or directory)
+    mfbandit.errors.InvalidArgument: Cannot write to the folder /proc/nowhere: No such file or directory
     """
     if not str(out):
         raise InvalidArgument("out must name a folder, got ''")
@@ -110,21 +118,21 @@ def writable(out: str | Path) -> Path:
             probe.write_text("")
             probe.unlink()
     except OSError as error:
-        raise InvalidArgument(f"out must be a folder that can be written, got {folder} ({error.strerror})") from None
+        raise InvalidArgument(f"Cannot write to the folder {folder}: {error.strerror}") from None
     return folder
 
 
 @contextmanager
-def locked(folder: Path) -> Iterator[None]:
-    """Keep a second run out of the folder; a lock goes with its process, however that ends.
+def lock_folder(folder: Path) -> Iterator[None]:
+    """Lock the folder against a second run; the lock ends with the process.
 
     >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as out, locked(writable(out)):
+    >>> with tempfile.TemporaryDirectory() as out, lock_folder(prepare_folder(out)):
     ...     (Path(out) / "panels" / ".lock").exists()
     True
     """
     try:
-        import fcntl  # not on Windows, where nobody keeps others out
+        import fcntl  # Windows has none, so that there is no lock
     except ImportError:
         yield
         return
@@ -132,14 +140,14 @@ def locked(folder: Path) -> Iterator[None]:
         try:
             fcntl.flock(lock, fcntl.LOCK_EX | fcntl.LOCK_NB)
         except OSError:
-            raise InvalidArgument(f"out must not be in use, and another run is writing to {folder}") from None
+            raise InvalidArgument(f"Another run is writing to the folder {folder}") from None
         yield
 
 
-def finished(folder: Path, name: str, settings: Settings) -> Numbers | None:
-    """A panel's record, if it was made with these settings and versions and is whole; else None.
+def load_record(folder: Path, name: str, settings: Settings) -> JSONObject | None:
+    """Read a panel's record; return None if it is incomplete or made with other settings or versions.
 
-    >>> finished(Path("nowhere"), "means", Settings(runs=2, seed=0, quick=False))
+    >>> load_record(Path("nowhere"), "means", Settings(runs=2, seed=0, quick=False))
     """
     try:
         record = json.loads(_record(folder, name).read_text(encoding="utf-8"))
@@ -151,19 +159,19 @@ def finished(folder: Path, name: str, settings: Settings) -> Numbers | None:
     return record if same and whole_files and usable else None
 
 
-def write_up(folder: Path, settings: Settings) -> Path:
-    """Write manifest and page from the panels that are finished.
+def write_report(folder: Path, settings: Settings) -> Path:
+    """Write manifest and report from the finished panels.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as out:
-    ...     write_up(Path(out), Settings(runs=2, seed=0, quick=False)).exists()
+    ...     write_report(Path(out), Settings(runs=2, seed=0, quick=False)).exists()
     True
     """
-    records = {name: finished(folder, name, settings) for name in PANELS}
+    records = {name: load_record(folder, name, settings) for name in PANELS}
     made = {name: record for name, record in records.items() if record is not None}
     others = [name for name in PANELS if name not in made and _record(folder, name).exists()]
     if others:
-        note(f"left out of the report, as they were made with other settings or versions: {', '.join(others)}")
+        print_line(f"left out of the report (made with other settings or versions): {', '.join(others)}")
     manifest = {
         "settings": asdict(settings),
         "versions": versions(),
@@ -180,7 +188,7 @@ def write_up(folder: Path, settings: Settings) -> Path:
 
 
 def versions() -> dict[str, str]:
-    """What the numbers were made with.
+    """Return the versions of the packages that compute the numbers.
 
     >>> sorted(versions())
     ['matplotlib', 'mfbandit', 'numba', 'numpy', 'python']
@@ -191,13 +199,13 @@ def versions() -> dict[str, str]:
 
 @cache
 def source_digest() -> str:
-    """Twelve characters that change with the package's code and data, for versions still in the making."""
+    """Return a hash of the package's code and data, to notice changes within a version."""
     folder = Path(__file__).parents[1]
     files = sorted([*folder.rglob("*.py"), *folder.rglob("*.npz")])
     return _digest(b"".join(file.read_bytes() for file in files))[:12]
 
 
-def _make(folder: Path, name: str, job: Job) -> None:
+def _make(folder: Path, name: str, job: PanelContext) -> None:
     began = time.perf_counter()
     made = PANELS[name].make(job)
     pictures = {file: data for stem, figure in made.figures.items() for file, data in _drawn(figure, stem).items()}
@@ -212,7 +220,7 @@ def _make(folder: Path, name: str, job: Job) -> None:
         "numbers": made.numbers,
     }
     _write(_record(folder, name), strict_json(record).encode())
-    note(f"{name}: {record['seconds']:.1f} s", on_terminal=False)
+    print_line(f"{name}: {record['seconds']:.1f} s", on_terminal=False)
 
 
 def _record(folder: Path, name: str) -> Path:
@@ -233,8 +241,8 @@ def _write(path: Path, data: bytes) -> None:
 
 
 def _drawn(figure: "Figure", stem: str) -> dict[str, bytes]:
-    """The figure as PNG and SVG; the same picture gives the same bytes: no date, and no random names inside."""
-    import matplotlib as mpl  # takes its time to load
+    """Return the figure as PNG and SVG, without dates or random ids: the same picture gives the same bytes."""
+    import matplotlib as mpl  # slow to load
 
     options: dict[str, dict[str, Any]] = {
         "png": {"dpi": 150},

@@ -1,6 +1,9 @@
 """scikit-learn's model selection, with small training samples as cheap looks."""
 
-from mfbandit.search.estimator import MFSearchCV
+from mfbandit._internal.imports import needed_for
+
+with needed_for("MFSearchCV", "sklearn"):
+    from mfbandit.search.estimator import MFSearchCV
 
 __all__ = [
     "MFSearchCV",

@@ -5,14 +5,11 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
+from sklearn.base import clone, is_classifier, is_regressor
+from sklearn.model_selection import ParameterGrid
+
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.sklearn_types import Estimator, ParamGrid
-
-try:
-    from sklearn.base import clone, is_classifier, is_regressor
-    from sklearn.model_selection import ParameterGrid
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
 
 MAX_LABEL_CHARACTERS = 60
 

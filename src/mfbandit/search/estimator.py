@@ -10,8 +10,15 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.base import is_classifier
+from sklearn.exceptions import FitFailedWarning
+from sklearn.metrics import check_scoring
+from sklearn.model_selection._search import BaseSearchCV
+from sklearn.utils import check_random_state, indexable
+from sklearn.utils.parallel import Parallel
+from sklearn.utils.validation import _check_method_params
 
-from mfbandit._internal import progress
+from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import flag, number, positive, whole
 from mfbandit.core import Concentration, Fidelities, SubGaussian, bounds_table
@@ -24,18 +31,6 @@ from mfbandit.search.rungs import SAMPLES, Rungs, checked_rungs
 from mfbandit.search.scheduler import SearchScheduler
 from mfbandit.search.sklearn_types import Estimator, ParamGrid, RandomState, Samples, Scorer, Splitter
 from mfbandit.search.splits import Splits, raise_small_fractions
-
-try:
-    from joblib import effective_n_jobs
-    from sklearn.base import is_classifier
-    from sklearn.exceptions import FitFailedWarning
-    from sklearn.metrics import check_scoring
-    from sklearn.model_selection._search import BaseSearchCV
-    from sklearn.utils import check_random_state, indexable
-    from sklearn.utils.parallel import Parallel
-    from sklearn.utils.validation import _check_method_params
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
 
 DEFAULT_CAPITAL_SHARE = 0.75  # of one full fit of every candidate
 DEFAULT_CAPITAL_ROUNDS = 2  # of a candidate's splits that the default capital pays for at least
@@ -287,12 +282,14 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _spend_capital(self, scheduler: SearchScheduler, runner: FitRunner) -> bool:
         """Make rounds of plays until nothing fits into the capital or the best is clear; return whether it is."""
+        from joblib import effective_n_jobs  # here, so that whoever has neither hears of scikit-learn
+
         batch = effective_n_jobs(self.n_jobs) if self.batch is None else self.batch
         shown = None if self.verbose else False
         capital = scheduler.experiment.capital or 0.0
         with (
             Parallel(n_jobs=self.n_jobs) as parallel,
-            progress.bar("searching", total=capital, shown=shown) as tick,
+            progress_bar("searching", total=capital, shown=shown) as tick,
         ):
             while asked := scheduler.ask(batch):
                 before = scheduler.experiment.spent
@@ -308,7 +305,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         capital, spent = scheduler.experiment.capital or 1.0, scheduler.experiment.spent
         if self.verbose and (int(10 * spent / capital) > int(10 * before / capital) or before == 0):
             line = f"searching: {len(scheduler.trials)} fits, {spent:.4g} of {capital:.4g} spent"
-            progress.note(line, on_terminal=False)
+            print_line(line, on_terminal=False)
 
     def _set_results(self, scheduler: SearchScheduler, runner: FitRunner, order: IntArray, *, stopped: bool) -> None:
         _warn_of_failures(scheduler)

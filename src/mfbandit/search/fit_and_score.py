@@ -8,22 +8,18 @@ from numbers import Real
 from typing import Any
 
 import numpy as np
+from sklearn.utils.metaestimators import _safe_split
+from sklearn.utils.parallel import delayed
+from sklearn.utils.validation import _check_method_params
 
 from mfbandit._internal.typing import IntArray
-from mfbandit._internal.validation import HUGE
+from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.candidates import Candidate
 from mfbandit.search.rungs import Rungs
 from mfbandit.search.sklearn_types import Estimator, Samples, Scorer
 from mfbandit.search.splits import Splits
-
-try:
-    from sklearn.utils.metaestimators import _safe_split
-    from sklearn.utils.parallel import delayed
-    from sklearn.utils.validation import _check_method_params
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
 
 
 @dataclass(frozen=True, eq=False)
@@ -74,7 +70,7 @@ class FitResult:
     @property
     def failed(self) -> bool:
         """Whether there is no score, or one that is too large to be squared."""
-        return not abs(self.score) <= HUGE
+        return not abs(self.score) <= LARGEST_NUMBER
 
     def is_error(self, name: str) -> bool:
         r"""Return whether the fit raised an error of this type.
@@ -129,7 +125,7 @@ def fit_and_score(estimator: Estimator, data: SearchData, train: IntArray, test:
         times = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
         return FitResult(float(data.error_score), *times, error=traceback.format_exc())
     value = _one_number(score)
-    error = None if abs(value) <= HUGE else f"the score was {value}"
+    error = None if abs(value) <= LARGEST_NUMBER else f"the score was {value}"
     return FitResult(value, fitted - start, time.perf_counter() - fitted, error)
 
 

@@ -10,7 +10,7 @@ from mfbandit.core import Concentration, Fidelities, Play, Stats, SubGaussian
 from mfbandit.errors import CapitalExhausted, InvalidArgument, NoActiveArms
 from mfbandit.experiment import Experiment, check_is_policy, checked_capital
 from mfbandit.policies import MFBayes, Policy, Remembers
-from mfbandit.policies.gaussian_chain import Model
+from mfbandit.policies.gaussian_chain import GaussianChain
 from mfbandit.search.fit_and_score import FitResult, Trial
 from mfbandit.search.learned_fidelities import learned_costs, needs_noise, needs_revision, noise_scales
 from mfbandit.search.score_estimates import (
@@ -195,7 +195,7 @@ class SearchScheduler:
         """Return estimates and bounds of all candidates: by the policy's model if it has one, else by biases."""
         stats = self._stats if self._adjusted is None else self._adjusted.adjusted(self._stats)
         policy = self.experiment.policy if self._adjusted is None else self._adjusted.policy
-        if not isinstance(stats.memory, Model):
+        if not isinstance(stats.memory, GaussianChain):
             return estimates_by_bounds(stats, self.fidelities, getattr(policy, "rho", 2.0))
         rows = _linked_fidelities(stats.memory, policy, self.experiment.fidelities)
         fitted = 0.0 if self._adjusted is None else self._adjusted.effective_parameters
@@ -254,7 +254,7 @@ class SearchScheduler:
         return replace(stats.told, active=active)
 
 
-def _linked_fidelities(model: Model, policy: Policy, fidelities: Fidelities) -> list[int]:
+def _linked_fidelities(model: GaussianChain, policy: Policy, fidelities: Fidelities) -> list[int]:
     """The fidelities that a policy's model links."""
     if isinstance(policy, MFBayes):
         return policy.used(fidelities)

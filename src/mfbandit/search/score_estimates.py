@@ -8,7 +8,7 @@ import numpy as np
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Fidelities, Stats, bounds_table
-from mfbandit.policies.gaussian_chain import Model, Posterior
+from mfbandit.policies.gaussian_chain import GaussianChain, Posterior
 
 ALPHA = 0.05  # share of searches that may end early with a bound that does not hold, by the policy's own model
 
@@ -28,7 +28,7 @@ class ScoreEstimates:
     upper: FloatArray
 
 
-def estimates_by_model(model: Model, stats: Stats, rows: list[int], deviations: float) -> ScoreEstimates:
+def estimates_by_model(model: GaussianChain, stats: Stats, rows: list[int], deviations: float) -> ScoreEstimates:
     """Estimate scores by a policy's model; bounds are so many posterior deviations away.
 
     Args:

@@ -7,16 +7,12 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import ArrayLike
+from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit, check_cv
+from sklearn.utils.multiclass import type_of_target
 
 from mfbandit._internal.typing import IntArray
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.sklearn_types import Samples, Splitter
-
-try:
-    from sklearn.model_selection import KFold, StratifiedKFold, TimeSeriesSplit, check_cv
-    from sklearn.utils.multiclass import type_of_target
-except ImportError as error:
-    raise ImportError(f"a search needs scikit-learn ({error.name}): pip install 'mfbandit[sklearn]'") from None
 
 SINGLE_LABEL_TARGETS = ("binary", "multiclass")
 

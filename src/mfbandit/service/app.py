@@ -86,8 +86,7 @@ def _lifespan(store: Store) -> Any:  # noqa: ANN401 - what FastAPI takes
             await anyio.sleep(EXPIRY_EVERY)
             for experiment in list(store.opened().values()):
                 try:
-                    with experiment.promised():
-                        experiment.expire()
+                    experiment.queued()[0].expire()
                 except (mfbandit.StoreError, mfbandit.UnknownExperiment):
                     continue  # whoever asks next is told
 
@@ -172,8 +171,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def ask(name: Name, body: schemas.Ask) -> Response:
         """The next plays to make: as many as fit into the capital. The same request key gives the same plays again."""
         experiment = await _opened(store, name)
-        with experiment.promised() as promise:
-            plays = experiment.ask(body.n, request_key=body.request_key, lease=body.lease)
+        queued, promise = experiment.queued()
+        plays = queued.ask(body.n, request_key=body.request_key, lease=body.lease)
         await promise
         return _answer({"plays": [_play(play) for play in plays]})
 
@@ -181,8 +180,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def tell(name: Name, body: schemas.Tell) -> Response:
         """Results of plays, in any order. The same result again is fine; another one for a play is a conflict."""
         experiment = await _opened(store, name)
-        with experiment.promised() as promise:
-            experiment.tell_many((result.play, result.reward, result.cost) for result in body.results)
+        queued, promise = experiment.queued()
+        queued.tell_many((result.play, result.reward, result.cost) for result in body.results)
         await promise
         return _answer({"done": len(body.results)})
 
@@ -190,8 +189,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def fail(name: Name, body: schemas.Fail) -> Response:
         """Plays that gave no result: their capital is released. All of them are taken, or none."""
         experiment = await _opened(store, name)
-        with experiment.promised() as promise:
-            experiment.fail_many(body.plays, body.cost)
+        queued, promise = experiment.queued()
+        queued.fail_many(body.plays, body.cost)
         await promise
         return _answer({"done": len(body.plays)})
 
@@ -199,8 +198,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def renew(name: Name, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
         """Make the leases of plays that are under way longer, counted from now; tells when they end."""
         experiment = await _opened(store, name)
-        with experiment.promised() as promise:
-            due = experiment.renew_many(body.plays, body.lease)
+        queued, promise = experiment.queued()
+        due = queued.renew_many(body.plays, body.lease)
         await promise
         return {"due": due}
 
@@ -208,9 +207,9 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def results(name: Name, body: schemas.Import) -> Response:
         """Results from elsewhere, as plays already made: a warm start."""
         experiment = await _opened(store, name)
-        with experiment.promised() as promise:
-            past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
-            plays = experiment.add_results(past, request_key=body.request_key)
+        queued, promise = experiment.queued()
+        past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
+        plays = queued.add_results(past, request_key=body.request_key)
         await promise
         return _answer({"plays": [_play(play) for play in plays]})
 

@@ -18,6 +18,8 @@ from urllib.parse import quote, urlsplit
 
 import numpy as np
 
+from mfbandit._internal.imports import need
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
@@ -41,7 +43,7 @@ from mfbandit.experiment import (
 )
 from mfbandit.policies import Policy
 from mfbandit.service.problem_details import MARK, error_of
-from mfbandit.store import LEASE, check_name
+from mfbandit.store import check_name
 
 if TYPE_CHECKING:
     import httpx
@@ -64,6 +66,7 @@ def connect(url: str, token: str | None = None, *, patience: float = 60.0) -> "R
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: url must begin with http:// or https:// and name a host, got 'ftp://host'
     """
+    need("httpx", "connect", "service")
     return RemoteStore(Line(url, token, patience=patience))
 
 
@@ -145,10 +148,8 @@ class Line:
 
 
 def _new_client(url: str, token: str | None) -> "httpx.Client":
-    try:
-        import httpx  # an extra
-    except ImportError:  # pragma: no cover - where the extra is not installed
-        raise ImportError("a connection to a service needs httpx: pip install 'mfbandit[service]'") from None
+    import httpx  # an extra, which connect has seen
+
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
     return httpx.Client(base_url=url, headers=headers, timeout=httpx.Timeout(30.0, connect=5.0))
 
@@ -204,7 +205,7 @@ class RemoteStore:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
-        lease: float | None = LEASE,
+        lease: float | None = DEFAULT_LEASE_SECONDS,
     ) -> "RemoteExperiment":
         """A new experiment, as :meth:`mfbandit.Store.create` makes one."""
         # Made here first, so that what is wrong is told in the same words and nothing is sent.

@@ -4,18 +4,18 @@ from typing import Annotated, Any, Literal
 
 from pydantic import BaseModel, ConfigDict, Field
 
-from mfbandit._internal.validation import HUGE
-from mfbandit.store import LONGEST_KEY
+from mfbandit._internal.limits import MAX_REQUEST_KEY_LENGTH
+from mfbandit._internal.validation import LARGEST_NUMBER
 
 MOST = 1000  # plays or results in one request
 MOST_ARMS = 1_000_000
 LONGEST_LABEL = 200
 
-Key = Annotated[str, Field(min_length=1, max_length=LONGEST_KEY, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
+Key = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
 PlayId = Annotated[str, Field(min_length=1, max_length=64, examples=["0a1b2c3d4e5f-0"])]
-Number = Annotated[float, Field(ge=-HUGE, le=HUGE, allow_inf_nan=False)]
-Cost = Annotated[float, Field(ge=0, le=HUGE, allow_inf_nan=False)]
-Amount = Annotated[float, Field(gt=0, le=HUGE, allow_inf_nan=False)]
+Number = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
+Cost = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
+Amount = Annotated[float, Field(gt=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Lease = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
 Label = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL)]
 Arm = Annotated[int, Field(ge=0, le=MOST_ARMS)] | Label

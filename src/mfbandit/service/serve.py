@@ -8,17 +8,15 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from types import FrameType
 
-try:
-    import fastapi  # noqa: F401 - whether it is there
-    import jinja2  # noqa: F401
-    import uvicorn
-except ImportError as error:
-    raise ImportError(f"a service needs {error.name}: pip install 'mfbandit[service]'") from None
-
+from mfbandit._internal.imports import needed_for
 from mfbandit.errors import InvalidArgument, NotAllowed
-from mfbandit.service.app import create_app
 from mfbandit.service.middleware import is_loopback
 from mfbandit.store import Store
+
+with needed_for("the service", "service"):
+    import uvicorn
+
+    from mfbandit.service.app import create_app
 
 GRACE = 10  # seconds for requests that are under way when it is told to stop
 

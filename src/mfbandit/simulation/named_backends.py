@@ -4,7 +4,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import Any
 
-from mfbandit._internal.progress import note
+from mfbandit._internal.imports import needed_for
+from mfbandit._internal.progress import print_line
 from mfbandit.errors import ExecutorBroken, InvalidArgument
 
 ENGINES = ("threads", "processes", "dask")
@@ -32,7 +33,8 @@ def engine(name: str, *, address: str | None = None, workers: int | None = None)
     if name == "threads":
         yield
         return
-    from joblib import parallel_config  # only where it is used
+    with needed_for(f"the engine {name}", "sim"):
+        from joblib import parallel_config  # only where it is used
 
     if name == "processes":
         with parallel_config("loky", n_jobs=workers or -1):
@@ -44,16 +46,14 @@ def engine(name: str, *, address: str | None = None, workers: int | None = None)
 
 @contextmanager
 def _client(address: str | None, workers: int | None) -> Iterator[Any]:
-    try:
-        import distributed  # an extra
-    except ImportError:  # pragma: no cover - where the extra is not installed
-        raise ImportError("the engine dask needs Dask: pip install 'mfbandit[dask]'") from None
+    with needed_for("the engine dask", "dask"):
+        import distributed
     dask: Any = distributed  # its classes have no types
     if address is not None:
         with _connected(dask.Client, address) as client:
             yield client
         return
-    note("starting a Dask cluster on this machine")
+    print_line("starting a Dask cluster on this machine")
     with (
         dask.LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
         dask.Client(cluster) as client,

@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from mfbandit._internal.imports import needed_for
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
@@ -83,10 +84,8 @@ class Simulation:
         >>> frame.columns.tolist(), len(frame)
         (['policy', 'run', 'capital', 'regret'], 8)
         """
-        try:
+        with needed_for("to_frame()"):
             import pandas as pd  # only here, and only where it is installed
-        except ImportError:
-            raise ImportError("to_frame() needs pandas: pip install pandas") from None
         runs, grid = self.regret.shape
         return pd.DataFrame(
             {

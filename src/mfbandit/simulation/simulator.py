@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 import mfbandit
-from mfbandit._internal.progress import Tick, bar
+from mfbandit._internal.progress import Tick, progress_bar
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit._internal.validation import whole
@@ -20,8 +20,8 @@ from mfbandit.core import Stats, limit
 from mfbandit.errors import InvalidArgument, ReplayExhausted
 from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
 from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy, Remembers
-from mfbandit.policies.exploration import fits, too_far_apart
-from mfbandit.problems import Account, Problem, pseudo_rewards, ran_dry
+from mfbandit.policies.exploration import costs_too_far_apart, fits_in_integers
+from mfbandit.problems import Account, Problem, pseudo_rewards, replay_exhausted
 from mfbandit.simulation.backends import chosen_backend, spread
 from mfbandit.simulation.checkpoints import Chunk, Chunks, missing
 from mfbandit.simulation.results import Simulation
@@ -148,8 +148,8 @@ def one_run(
     from mfbandit.simulation.engines import mfbayes as bayes
 
     costs = problem.fidelities.costs
-    if type(policy) in (MFAda, MFBayes) and not fits(problem.arms, float(capitals[-1]), costs):
-        raise InvalidArgument(too_far_apart(costs))
+    if type(policy) in (MFAda, MFBayes) and not fits_in_integers(problem.arms, float(capitals[-1]), costs):
+        raise InvalidArgument(costs_too_far_apart(costs))
     if type(policy) is MFBayes:
         return _scan_run(bayes, bayes.prepare(problem, policy, account), problem, capitals, rng, tick)
     if lazy.supports(problem, policy):
@@ -175,7 +175,7 @@ def _engine_run(
     if state.clock.status == engine.RAN_DRY:
         arm, m = state.clock.arm, state.clock.fidelity
         level = m + len(problem.fidelities) - len(rule.costs)
-        raise ReplayExhausted(ran_dry(arm, level, int(truth.lengths[arm, m])))
+        raise ReplayExhausted(replay_exhausted(arm, level, int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[-len(rule.costs) :] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
@@ -205,7 +205,7 @@ def _scan_run(
         spent = float(clock.spent[0])
     if clock.status[0] == engine.RAN_DRY:
         arm, m = int(clock.arm[0]), int(clock.fidelity[0])
-        raise ReplayExhausted(ran_dry(arm, rows[m], int(truth.lengths[arm, m])))
+        raise ReplayExhausted(replay_exhausted(arm, rows[m], int(truth.lengths[arm, m])))
     plays = np.zeros(problem.means.shape, dtype=np.int64)
     plays[rows] = state.arms.counts.T
     tick(1 - spent / capitals[-1])
@@ -411,5 +411,5 @@ def _ticking(name: str, runs: int, wanted: bool | Tick | None) -> Iterator[Tick]
     if callable(wanted):
         yield lambda share: wanted(share / runs)
         return
-    with bar(f"{name}, {runs} run{'s' * (runs > 1)}", runs, shown=wanted) as tick:
+    with progress_bar(f"{name}, {runs} run{'s' * (runs > 1)}", runs, shown=wanted) as tick:
         yield tick

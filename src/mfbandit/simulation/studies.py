@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from mfbandit._internal.formatting import columns, readable
-from mfbandit._internal.progress import bar, note
+from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import Policy
 from mfbandit.problems import Account, Problem
@@ -105,7 +105,7 @@ def study(  # noqa: PLR0913 - options with names and defaults
         raise InvalidArgument(f"policies must be different, got {', '.join(map(str, policies))}")
     cells = [(name, problem, policy) for name, problem in problems.items() for policy in policies]
     sims: dict[tuple[str, str], Simulation] = {}
-    with bar(f"study of {len(cells)} simulations", len(cells), shown=progress) as tick:
+    with progress_bar(f"study of {len(cells)} simulations", len(cells), shown=progress) as tick:
         for name, problem, policy in cells:
             grid = _grid(capitals, looks, problem)
             sims[name, str(policy)] = simulate(
@@ -121,7 +121,7 @@ def study(  # noqa: PLR0913 - options with names and defaults
                 progress=tick,
             )
             if progress is None:
-                note(f"{len(sims)} of {len(cells)}: {policy} on {name}", on_terminal=False)
+                print_line(f"{len(sims)} of {len(cells)}: {policy} on {name}", on_terminal=False)
     return Study(sims)
 
 

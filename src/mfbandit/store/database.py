@@ -6,10 +6,11 @@ import sys
 import time
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from importlib import import_module
 from pathlib import Path
 from typing import Any, Protocol
 
-from mfbandit.errors import StoreDamaged, StoreError
+from mfbandit.errors import InvalidArgument, StoreDamaged, StoreError
 from mfbandit.experiment import COLUMNS
 
 SCHEMA = 1  # raised when tables change
@@ -41,6 +42,13 @@ TABLES = {
 # Events with a text are few, and are looked for when the rest comes from a snapshot.
 INDEX = "CREATE INDEX mfbandit_texts ON mfbandit_log (experiment, seq) WHERE body IS NOT NULL"
 
+# Modules by the scheme of an address; each has ``open_database(address)``. A new database is a line here.
+DATABASES = {
+    "": "mfbandit.store.sqlite",
+    "postgresql": "mfbandit.store.postgres",
+    "postgres": "mfbandit.store.postgres",
+}
+
 Rows = list[tuple[Any, ...]]
 
 
@@ -52,19 +60,19 @@ class Connection(Protocol):
         ...
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """A statement without an answer."""
+        """Run a statement without an answer."""
         ...
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements."""
+        """Insert many rows in few statements."""
         ...
 
     def reading(self) -> AbstractContextManager[None]:
-        """All queries inside see one and the same state."""
+        """Let all queries inside see one and the same state."""
         ...
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         ...
 
 
@@ -77,11 +85,11 @@ class Database(Protocol):
         ...
 
     def hold(self, purpose: str) -> AbstractContextManager[Connection]:
-        """The only connection that writes, until it is let go; :class:`StoreHeld` says who else has it."""
+        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it."""
         ...
 
     def read(self) -> Connection:
-        """A connection that reads; it never waits for the one that writes."""
+        """Open a connection that reads; it never waits for the one that writes."""
         ...
 
     def tables(self, connection: Connection) -> set[str]:
@@ -97,9 +105,26 @@ class Database(Protocol):
         ...
 
 
+def database_at(place: str | os.PathLike[str]) -> Database:
+    """The database of a path or of an address.
+
+    >>> database_at("ads.db").name
+    'ads.db'
+    >>> database_at("mysql://host/ads")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
+    """
+    text = os.fspath(place)
+    scheme = text.partition("://")[0] if isinstance(text, str) and "://" in text else ""
+    if not isinstance(text, str) or text in ("", ":memory:") or scheme not in DATABASES:
+        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
+    database: Database = import_module(DATABASES[scheme]).open_database(text)
+    return database
+
+
 @contextmanager
 def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
-    """All statements or none of them.
+    """Run all statements inside, or none of them.
 
     >>> from mfbandit.store.sqlite import SQLite
     >>> import tempfile
@@ -120,7 +145,7 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
 
 
 def prepare(database: Database, connection: Connection) -> None:
-    """Make the tables of a new store, or see that those that are there can be used.
+    """Make the tables of a new store, or check those that are there.
 
     >>> from mfbandit.store.sqlite import SQLite
     >>> import tempfile
@@ -174,10 +199,10 @@ def _check_schema(database: Database, connection: Connection) -> None:
         )
 
 
-def who(purpose: str) -> dict[str, Any]:
-    """The process that this is, for others who find it in their way.
+def process_record(purpose: str) -> dict[str, Any]:
+    """Describe this process, for others who find the store held.
 
-    >>> sorted(who("a test"))
+    >>> sorted(process_record("a test"))
     ['host', 'pid', 'purpose', 'since']
     """
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())

@@ -9,13 +9,12 @@ from pathlib import Path
 
 import numpy as np
 
-from mfbandit._internal.progress import bar
+from mfbandit._internal.progress import progress_bar
 from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.experiment import unpack
-from mfbandit.store.database import Connection, Database, check_tables
+from mfbandit.store.database import Connection, Database, check_tables, database_at
 from mfbandit.store.log_reader import Entry, entries, packed, pages, read_all
-from mfbandit.store.sqlite import SHARED, SQLite, file_system
-from mfbandit.store.store import open_database
+from mfbandit.store.sqlite import NETWORK_FILE_SYSTEMS, SQLite, file_system
 
 FIXED = (3, 51, 3)  # SQLite's fault with two writers in WAL mode was mended here
 
@@ -47,7 +46,7 @@ def examine(place: str | None = None) -> list[Finding]:
     findings = [_sqlite_version()]
     if place is None:
         return findings
-    database = open_database(place)
+    database = database_at(place)
     if isinstance(database, SQLite):
         findings += _file(Path(database.name))
     return findings + _tables(database)
@@ -71,7 +70,7 @@ def _file(path: Path) -> Iterator[Finding]:
         yield Finding("wrong", "folder", f"{folder} is not there")
         return
     kind = file_system(folder)
-    shared = kind in SHARED
+    shared = kind in NETWORK_FILE_SYSTEMS
     advice = "SQLite's locks do not hold there; use a local disk or PostgreSQL"
     yield Finding("wrong" if shared else "good", "file system", f"{kind}: {advice}" if shared else kind)
     beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "writer"))]
@@ -119,7 +118,7 @@ def _pages(database: Database, connection: Connection) -> list[Finding]:
 def _experiment(connection: Connection, of: Entry) -> list[Finding]:
     """Every row of the log against its digest, and the snapshots against the rows."""
     with connection.reading():
-        with bar(f"log of {of.name}", max(of.head, 1)) as tick:
+        with progress_bar(f"log of {of.name}", max(of.head, 1)) as tick:
             parts = []
             for page in pages(connection, of):
                 parts.append(packed(of, page))

@@ -17,9 +17,9 @@ from mfbandit._internal.typing import IntArray
 from mfbandit.errors import StoreDamaged, UnknownExperiment
 from mfbandit.experiment import COLUMNS, Packed, Record, from_row, pack, unpack
 from mfbandit.store.database import Connection
-from mfbandit.store.writer import Chain
+from mfbandit.store.writer import LogEnd
 
-PAGE = 10_000  # rows read at once
+ROWS_PER_QUERY = 10_000
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq > ?"  # noqa: S608 - our own names
 
 
@@ -61,9 +61,7 @@ def entry(connection: Connection, name: str) -> Entry:
     if not rows:
         there = [found for (found,) in connection.query("SELECT name FROM mfbandit_experiments ORDER BY id LIMIT 11")]
         names = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "")  # noqa: PLR2004 - those ten
-        raise UnknownExperiment(
-            f"an experiment must be one of those that are there ({names or 'none yet'}), got {name!r}"
-        )
+        raise UnknownExperiment(f"Experiment not found: {name!r}; the store has {names or 'none yet'}")
     return _entry(rows[0])
 
 
@@ -77,22 +75,22 @@ _TYPES = [(int, str, float, str, request, int, int) for request in (str, type(No
 _ENTRIES = "SELECT id, name, created, definition, request, head, digest FROM mfbandit_experiments"
 
 
-def read_all(connection: Connection, of: Entry) -> tuple[Packed, Chain]:
+def read_all(connection: Connection, of: Entry) -> tuple[Packed, LogEnd]:
     """All events packed, and the end of the log for a writer to go on from.
 
     Whatever snapshot is damaged or does not fit is left out, and the rows of the log are read instead.
     """
     parts, upto, digest = _snapshots(connection, of)
-    chain = Chain(of.id, upto, digest)
+    end = LogEnd(of.id, upto, digest)
     for page in pages(connection, of, after=upto):
         data = packed(of, page)
-        chain.digest = zlib.crc32(data, chain.digest)
-        chain.head += len(page)
-        chain.tail += data
-        chain.tail_rows += len(page)
-    _check(of, chain.head, chain.digest)
-    parts.append(unpack(bytes(chain.tail)))
-    return np.concatenate(parts), chain
+        end.digest = zlib.crc32(data, end.digest)
+        end.head += len(page)
+        end.tail += data
+        end.tail_rows += len(page)
+    _check(of, end.head, end.digest)
+    parts.append(unpack(bytes(end.tail)))
+    return np.concatenate(parts), end
 
 
 def _snapshots(connection: Connection, of: Entry) -> tuple[list[Packed], int, int]:
@@ -125,7 +123,7 @@ def read_page(connection: Connection, of: Entry, after: int, limit: int) -> list
 def pages(connection: Connection, of: Entry, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the log in order, some thousands at a time; a gap among them is damage."""
     while after < of.head:
-        rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT {PAGE}", (of.id, after, of.head))
+        rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT {ROWS_PER_QUERY}", (of.id, after, of.head))
         if [row[0] for row in rows] != list(range(after + 1, after + len(rows) + 1)) or not rows:
             raise damaged(of, f"of its {of.head} events, some after number {after} are missing")
         yield rows

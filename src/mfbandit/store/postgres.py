@@ -6,22 +6,21 @@ from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 from urllib.parse import urlsplit, urlunsplit
 
+from mfbandit._internal.imports import needed_for
 from mfbandit.errors import StoreError, StoreHeld, StoreUnavailable
-from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, transaction, who
+from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, process_record, transaction
 
-try:
+with needed_for("a store in PostgreSQL", "postgres"):
     import psycopg
-except ImportError:  # pragma: no cover - where the extra is not installed
-    raise ImportError("a store in PostgreSQL needs psycopg: pip install 'mfbandit[postgres]'") from None
 
-MOST_VALUES = 60_000
-MOST_ROWS = 256
-LONGEST_NAME = 63  # of an application, to PostgreSQL
-PATIENCE = 5.0  # seconds that a writer waits for one that has just died
+MAX_VALUES_PER_STATEMENT = 60_000
+MAX_ROWS_PER_STATEMENT = 256
+MAX_APPLICATION_NAME_LENGTH = 63  # of an application, to PostgreSQL
+LOCK_WAIT_SECONDS = 5.0  # for a writer that has just died
 
 
 # A server that has gone without a word is noticed within some seconds.
-_TIMES: dict[str, Any] = {
+_TIMEOUTS: dict[str, Any] = {
     "connect_timeout": 5,
     "keepalives_idle": 5,
     "keepalives_interval": 2,
@@ -46,9 +45,11 @@ class Postgres:
 
     @contextmanager
     def hold(self, purpose: str) -> "Iterator[PostgresConnection]":
-        """The only connection that writes, until it is let go or lost: it has a lock of the database's own."""
-        me = who(purpose)
-        connection = self._connect(f"{me['purpose']}, process {me['pid']} on {me['host']}"[:LONGEST_NAME])
+        """Open the only connection that writes, until it is closed or lost: it holds an advisory lock."""
+        me = process_record(purpose)
+        connection = self._connect(
+            f"{me['purpose']}, process {me['pid']} on {me['host']}"[:MAX_APPLICATION_NAME_LENGTH]
+        )
         try:
             self._lock(connection)
             connection.run("SET synchronous_commit = on")
@@ -57,7 +58,7 @@ class Postgres:
             connection.close()
 
     def read(self) -> "PostgresConnection":
-        """A connection that reads."""
+        """Open a connection that reads."""
         connection = self._connect("mfbandit reader")
         connection.run("SET default_transaction_read_only = on")
         return connection
@@ -74,19 +75,19 @@ class Postgres:
         connection.run(INDEX)
 
     def verify(self, connection: Connection) -> None:
-        """PostgreSQL looks after its pages; the log has its digests."""
+        """Check nothing: PostgreSQL looks after its pages, and the log has its digests."""
 
     def _connect(self, application: str) -> "PostgresConnection":
         with _named(self.name):
             connection = psycopg.connect(
-                self._url, autocommit=True, application_name=application, prepare_threshold=3, **_TIMES
+                self._url, autocommit=True, application_name=application, prepare_threshold=3, **_TIMEOUTS
             )
         return PostgresConnection(self.name, connection)
 
     def _lock(self, connection: "PostgresConnection") -> None:
         (schema,) = connection.query("SELECT current_schema()")[0]
         key = int.from_bytes(hashlib.sha256(f"mfbandit {schema}".encode()).digest()[:4])
-        connection.run(f"SET lock_timeout = '{PATIENCE:g}s'")
+        connection.run(f"SET lock_timeout = '{LOCK_WAIT_SECONDS:g}s'")
         try:
             # The last writer's session may still be ending, after its process was killed.
             connection.query("SELECT pg_advisory_lock(?, ?)", (0x6D66, key - 2**31))
@@ -109,6 +110,15 @@ class Postgres:
         )
 
 
+def open_database(address: str) -> Postgres:
+    """The database at a postgresql:// address.
+
+    >>> open_database("postgresql://me:secret@host/ads").name
+    'postgresql://me@host/ads'
+    """
+    return Postgres(address)
+
+
 class PostgresConnection:
     """A connection that names its database in every error."""
 
@@ -121,14 +131,14 @@ class PostgresConnection:
             return self._connection.execute(_marked(sql), values).fetchall()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """A statement without an answer."""
+        """Run a statement without an answer."""
         with _named(self._name):
             self._connection.execute(_marked(sql), values or None)
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements."""
+        """Insert many rows in few statements."""
         row = f"({', '.join('?' * len(columns))})"
-        most = min(MOST_ROWS, MOST_VALUES // len(columns))
+        most = min(MAX_ROWS_PER_STATEMENT, MAX_VALUES_PER_STATEMENT // len(columns))
         for start in range(0, len(rows), most):
             part = rows[start : start + most]
             names, places = ", ".join(columns), ", ".join([row] * len(part))
@@ -136,11 +146,11 @@ class PostgresConnection:
             self.run(f"INSERT INTO {table} ({names}) VALUES {places}", values)  # noqa: S608 - our own names
 
     def reading(self) -> AbstractContextManager[None]:
-        """All queries inside see one and the same state."""
+        """Let all queries inside see one and the same state."""
         return transaction(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         with suppress(psycopg.Error):
             self._connection.close()
 
@@ -151,7 +161,7 @@ def _marked(sql: str) -> Any:  # noqa: ANN401 - psycopg wants literals, ours are
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Say which database it was."""
+    """Turn errors of PostgreSQL into those of a store, with the database's name."""
     try:
         yield
     except psycopg.OperationalError as error:

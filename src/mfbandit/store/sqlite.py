@@ -11,17 +11,29 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mfbandit.errors import StoreDamaged, StoreError, StoreHeld, StoreUnavailable
-from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, transaction, who
+from mfbandit.errors import StoreDamaged, StoreError, StoreHeld, StoreNotFound, StoreUnavailable
+from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, process_record, transaction
 
-SHARED = {"nfs", "nfs4", "cifs", "smb3", "smbfs", "afs", "9p", "glusterfs", "lustre", "fuse.sshfs", "fuse.glusterfs"}
-DAMAGED = ("malformed", "not a database", "corrupt", "decode")
+NETWORK_FILE_SYSTEMS = {
+    "nfs",
+    "nfs4",
+    "cifs",
+    "smb3",
+    "smbfs",
+    "afs",
+    "9p",
+    "glusterfs",
+    "lustre",
+    "fuse.sshfs",
+    "fuse.glusterfs",
+}
+DAMAGE_WORDS = ("malformed", "not a database", "corrupt", "decode")
 # Sizes of statements with many rows: one each is kept ready, and a statement runs without Python's lock.
-BATCHES = (256, 64, 16, 4, 1)
-MOST_VALUES = 32_000
+ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)
+MAX_VALUES_PER_STATEMENT = 32_000
 
 _held: set[Path] = set()
-_one_by_one = threading.Lock()  # a process always gets its own lock, so threads have to be kept apart here
+_held_lock = threading.Lock()  # a process always gets its own lock, so threads have to be kept apart here
 
 
 class SQLite:
@@ -41,7 +53,7 @@ class SQLite:
 
     @contextmanager
     def hold(self, purpose: str) -> "Iterator[SQLiteConnection]":
-        """The only connection that writes, until it is let go.
+        """Open the only connection that writes, until it is closed.
 
         Two processes that write could lose data by a fault of SQLite before 3.51.3, and would each go on from a state
         of their own; hence the lock. It ends with the process, whatever that dies of.
@@ -51,17 +63,17 @@ class SQLite:
             connection = SQLiteConnection(self.name, sqlite3.connect(self._path, **_OPTIONS), batches=True)
             try:
                 connection.start_writing()
-                _keep_name(self._path)
+                _flush_folder(self._path)
                 yield connection
             finally:
                 connection.close()
                 if self._path.exists() and not self._path.stat().st_size:
-                    self._path.unlink()  # it could not be made, for want of room perhaps
+                    self._path.unlink()  # it could not be made, perhaps because the disk is full
 
     def read(self) -> "SQLiteConnection":
-        """A connection that reads."""
+        """Open a connection that reads."""
         if not self._path.is_file():
-            raise StoreError(f"{self.name} must be a file that is there, and there is none")
+            raise StoreNotFound(f"Store not found: {self.name}")
         with _named(self.name):
             connection = sqlite3.connect(f"file:{quote(str(self._path.absolute()))}?mode=ro", uri=True, **_OPTIONS)
             return SQLiteConnection(self.name, connection)
@@ -81,7 +93,7 @@ class SQLite:
         connection.run(INDEX)
 
     def verify(self, connection: Connection) -> None:
-        """See that the small tables hang together; the log has its digests."""
+        """Check the small tables; the log has its digests."""
         for table in ("mfbandit_store", "mfbandit_experiments", "mfbandit_tokens"):
             found = connection.query(f"PRAGMA integrity_check({table})")  # names are looked up in an index, too
             if found != [("ok",)]:
@@ -90,22 +102,31 @@ class SQLite:
     def _check_place(self) -> None:
         folder = self._path.absolute().parent
         if not folder.is_dir():
-            raise StoreError(f"{self.name} must be in a folder that is there, and {folder} is not")
+            raise StoreNotFound(f"Folder not found: {folder}, for the store {self.name}")
         if self._path.is_dir():
-            raise StoreError(f"{self.name} must be a file, and is a folder")
+            raise StoreError(f"{self.name} is a folder, not a store file")
         if not os.access(folder, os.W_OK) or (self._path.exists() and not os.access(self._path, os.W_OK)):
-            raise StoreError(f"{self.name} must be a file that can be written, in a folder that can be written")
-        if self._path.exists() and not self._path.stat().st_size and _note(self._path).exists():
+            raise StoreError(f"Permission denied: {self.name} and its folder must be writable")
+        if self._path.exists() and not self._path.stat().st_size and _holder_file(self._path).exists():
             raise StoreDamaged(
                 f"{self.name} is empty, and was a store before: take the last backup, or delete it and "
-                f"{_note(self._path).name} to start anew"
+                f"{_holder_file(self._path).name} to start anew"
             )
         kind = file_system(folder)
-        if kind in SHARED:
+        if kind in NETWORK_FILE_SYSTEMS:
             raise StoreError(
                 f"{self.name} is on a network file system ({kind}), where SQLite's locks do not hold: "
                 f"use a local disk, or PostgreSQL"
             )
+
+
+def open_database(address: str) -> SQLite:
+    """The database in a file.
+
+    >>> open_database("ads.db").name
+    'ads.db'
+    """
+    return SQLite(address)
 
 
 _OPTIONS: dict[str, Any] = {"isolation_level": None, "check_same_thread": False, "timeout": 10.0}
@@ -116,13 +137,13 @@ class SQLiteConnection:
 
     def __init__(self, name: str, connection: sqlite3.Connection, *, batches: bool = False) -> None:
         self._name, self._connection = name, connection
-        self._batches = BATCHES if batches else (1,)
+        self._batches = ROWS_PER_STATEMENT if batches else (1,)
 
     def start_writing(self) -> None:
-        """WAL mode, and a flush to disk before every commit is acknowledged."""
+        """Set WAL mode, and a flush to disk before every commit is acknowledged."""
         (mode,) = self.query("PRAGMA journal_mode = WAL")[0]
         if mode != "wal":
-            raise StoreError(f"{self._name} must be on a disk that SQLite's WAL mode works on, and it gave {mode!r}")
+            raise StoreError(f"{self._name} is on a disk where SQLite's WAL mode does not work: it gave {mode!r}")
         self.run("PRAGMA synchronous = FULL")
         self.run("PRAGMA foreign_keys = ON")  # nothing is appended to an experiment that was deleted
         self.run("PRAGMA fullfsync = ON")  # macOS needs to be told
@@ -133,33 +154,33 @@ class SQLiteConnection:
             return self._connection.execute(sql, values).fetchall()
 
     def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """A statement without an answer."""
+        """Run a statement without an answer."""
         with _named(self._name):
             self._connection.execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, values)
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
-        """Many rows in few statements."""
+        """Insert many rows in few statements."""
         start, row = 0, f"({', '.join('?' * len(columns))})"
         for size in self._batches:
-            while len(rows) - start >= size and size * len(columns) <= MOST_VALUES:
+            while len(rows) - start >= size and size * len(columns) <= MAX_VALUES_PER_STATEMENT:
                 values = [value for each in rows[start : start + size] for value in each]
                 names, places = ", ".join(columns), ", ".join([row] * size)
                 self.run(f"INSERT INTO {table} ({names}) VALUES {places}", values)  # noqa: S608 - our own names
                 start += size
 
     def reading(self) -> AbstractContextManager[None]:
-        """All queries inside see one and the same state."""
+        """Let all queries inside see one and the same state."""
         return transaction(self, "BEGIN DEFERRED")
 
     def close(self) -> None:
-        """Let go of it."""
+        """Close the connection."""
         with suppress(sqlite3.Error):
             self._connection.close()
 
 
 @contextmanager
 def _named(name: str) -> Iterator[None]:
-    """Say which file it was, and what kind of trouble."""
+    """Turn errors of SQLite into those of a store, with the file's name."""
     try:
         yield
     except sqlite3.DatabaseError as error:
@@ -168,7 +189,7 @@ def _named(name: str) -> Iterator[None]:
             raise StoreDamaged(f"{name} is no SQLite database, or its beginning is damaged") from error
         if "readonly" in text:
             text += "; its folder and the files beside it, -wal and -shm, must be writable, for readers too"
-        if any(word in text for word in DAMAGED):
+        if any(word in text for word in DAMAGE_WORDS):
             raise StoreDamaged(
                 f"{name} is damaged ({text}): take the last backup; `mfbandit doctor` may say more"
             ) from error
@@ -181,17 +202,17 @@ def _named(name: str) -> Iterator[None]:
 def _lock(path: Path, purpose: str) -> Iterator[None]:
     """Keep other writers out, until the end or until this process dies."""
     real = path.resolve()
-    note = _note(path)
-    with _one_by_one:
+    note = _holder_file(path)
+    with _held_lock:
         if real in _held:
             raise StoreHeld(f"{path} is open for writing in this process already")
         _held.add(real)
     try:
         with _opened(path, note) as file:
-            _take(file, path, note)
+            _acquire(file, path, note)
             os.ftruncate(file, 0)
             with suppress(OSError):  # a full disk: the lock holds without a name
-                os.write(file, json.dumps(who(purpose)).encode())
+                os.write(file, json.dumps(process_record(purpose)).encode())
             try:
                 yield
             finally:
@@ -213,13 +234,13 @@ def _opened(path: Path, note: Path) -> Iterator[int]:
         os.close(file)
 
 
-def _note(path: Path) -> Path:
-    """Where the writer leaves its name; it stays, so that there was a store can be seen."""
+def _holder_file(path: Path) -> Path:
+    """The file where the writer leaves its name; it stays, as a sign that there was a store."""
     real = path.resolve()
     return real.with_name(f"{real.name}-writer")
 
 
-def _take(file: int, path: Path, note: Path) -> None:
+def _acquire(file: int, path: Path, note: Path) -> None:
     try:
         # Of the process, not of the open file: it does not live on in children that were forked off.
         fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
@@ -237,8 +258,8 @@ def _holder(note: Path) -> str:
         return "by a process that did not leave its name"
 
 
-def _keep_name(path: Path) -> None:
-    """A new file is safe once its folder is on disk, too."""
+def _flush_folder(path: Path) -> None:
+    """Flush the folder: a new file is safe once its folder is on disk, too."""
     folder = os.open(path.absolute().parent, os.O_RDONLY)
     try:
         os.fsync(folder)

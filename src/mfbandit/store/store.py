@@ -6,28 +6,27 @@ anew whenever a write fails.
 
 import json
 import os
-import re
 import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import AbstractContextManager, closing
 from types import TracebackType
 from typing import Any, Self
 
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME
 from mfbandit._internal.validation import positive
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
-from mfbandit.store.database import Connection, Database, check_tables, purpose_of_this_process
+from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.tokens import Token, new_token, public_part
 from mfbandit.store.writer import Job, Writer
 
-NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9._-]{0,63}")
-LEASE = 3600.0  # seconds
-TOKENS_FOR = 2.0  # seconds that tokens are not looked up again
+TOKENS_CACHED_SECONDS = 2.0
 
 
 class Store:
@@ -63,9 +62,9 @@ class Store:
         clock: Callable[[], float] = time.time,
         purpose: str | None = None,
     ) -> None:
-        self._database = open_database(place)
+        self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
-        self._lock: Any = threading.RLock()
+        self._lock: AbstractContextManager[object] = threading.RLock()
         self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
         self._writer: Writer | None = None
         self._pid = os.getpid()
@@ -92,7 +91,7 @@ class Store:
         return f"<Store {self.name}{', read-only' * self._read_only}>"
 
     def close(self) -> None:
-        """Write what has queued up, and let others write."""
+        """Write what is queued, and let others write."""
         if self._writer is not None and os.getpid() == self._pid:
             self._writer.close()
         self._open.clear()
@@ -108,10 +107,10 @@ class Store:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
-        lease: float | None = LEASE,
+        lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
-        """A new experiment.
+        """Create an experiment.
 
         Args:
             name: up to 64 letters, digits, dots, dashes and underscores; the first a letter or digit.
@@ -137,7 +136,7 @@ class Store:
     def open(
         self, name: str, *, policy: Policy | None = None, fidelities: Fidelities | None = None
     ) -> DurableExperiment:
-        """The experiment of that name: always the same object, for all threads.
+        """Open the experiment of that name: always the same object, for all threads.
 
         Args:
             name: its name.
@@ -145,7 +144,7 @@ class Store:
             fidelities: its fidelities, where their concentration is one of your own.
 
         Raises:
-            UnknownExperiment: there is none.
+            UnknownExperiment: the store has none of that name.
             StoreDamaged: its log is not what was written.
         """
         self._check_usable()
@@ -153,16 +152,16 @@ class Store:
         if found is None:
             # Without the lock, as a long log takes its time; but not while it is deleted, as it would stay open then.
             with self._one_by_one:
-                found = self._open.get(name) or DurableExperiment(self, name, policy=policy, fidelities=fidelities)
+                found = self._open.get(name) or DurableExperiment(LoggedExperiment(self, name, policy, fidelities))
                 self._open[name] = found
         return found
 
     def opened(self) -> dict[str, DurableExperiment]:
-        """The experiments that were opened so far, by name."""
+        """The experiments opened so far, by name."""
         return self._open
 
     def check(self) -> None:
-        """Return if the store can be written now, for which something is; else raise what is in the way."""
+        """Check that the store is writable; raise what is in the way if it is not."""
         now = (repr(self._clock()),)
         self._write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
 
@@ -180,7 +179,7 @@ class Store:
             confirm: its name again.
         """
         if confirm != name:
-            raise InvalidArgument(f"confirm must be the name again, {name!r}, to delete an experiment, got {confirm!r}")
+            raise InvalidArgument(f"To delete {name!r}, pass confirm={name!r}")
         self.writer()
         with self._one_by_one:
             with closing(self.read()) as connection:
@@ -194,7 +193,7 @@ class Store:
     # Tokens of a service over this store
 
     def create_token(self, name: str, scope: str) -> str:
-        """A new bearer token; it cannot be shown again, only its hash is kept.
+        """Create a bearer token; it cannot be shown again, only its hash is kept.
 
         Args:
             name: what people call it.
@@ -208,17 +207,15 @@ class Store:
         return text
 
     def revoke_token(self, token: str) -> None:
-        """Make a token worthless, by its id."""
+        """Revoke a token, by its id."""
         if token not in self.tokens():
-            raise InvalidArgument(
-                f"token must be the id of one, got {token!r}; there are {', '.join(self.tokens()) or 'none'}"
-            )
+            raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
         self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
         self._tokens_at = -1e9
 
     def tokens(self) -> dict[str, Token]:
-        """What is known of all tokens, by their ids; looked up again every few seconds, if the database answers."""
-        if time.monotonic() - self._tokens_at > TOKENS_FOR:
+        """All tokens, by their ids; read again every few seconds, if the database answers."""
+        if time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
             try:
                 with closing(self.read()) as connection:
                     rows = connection.query(_TOKENS)
@@ -249,21 +246,21 @@ class Store:
 
     @property
     def read_only(self) -> bool:
-        """Whether it was opened for reading alone."""
+        """Whether it was opened read-only."""
         return self._read_only
 
     def writer(self) -> Writer:
         """The one that writes, or an error if this process may not."""
         self._check_usable()
         if self._writer is None:
-            raise NotAllowed(f"{self.name} was opened for reading alone")
+            raise NotAllowed(f"{self.name} was opened read-only")
         return self._writer
 
     def generation(self) -> int:
         """Changes when a write failed, and memory is ahead of the disk."""
         return 0 if self._writer is None else self._writer.generation
 
-    def lock(self) -> Any:  # noqa: ANN401 - threading's lock types have no common name
+    def lock(self) -> AbstractContextManager[object]:
         """Orders all that happens to the store's experiments."""
         return self._lock
 
@@ -272,7 +269,7 @@ class Store:
         return self._database.read()
 
     def _write(self, job: Job) -> None:
-        """Let the writer do something, and wait until it is on disk."""
+        """Let the writer do a job, and wait until it is on disk."""
         with self._lock:
             ticket = self.writer().submit(job)
         ticket.wait()
@@ -282,7 +279,7 @@ class Store:
             raise StoreError(f"the store is closed: {self.name}")
         if os.getpid() != self._pid:
             raise StoreError(
-                f"{self.name} was opened before this process was forked off: open it there with read_only=True, or use "
+                f"{self.name} was opened before this process was forked: open it here with read_only=True, or use "
                 f"a service (mfbandit serve)"
             )
 
@@ -291,7 +288,7 @@ class Store:
         with closing(self.read()) as connection:
             found = [other for other in entries(connection) if other.name == name]
         if found and (request_key is None or found[0].request != request_key):
-            raise Conflict(f"{self.name} has an experiment {name!r} already")
+            raise Conflict(f"Experiment {name!r} already exists in {self.name}")
         return bool(found)
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
@@ -313,9 +310,9 @@ def check_definition(
     arms: int | Sequence[str],
     fidelities: Fidelities,
     capital: float | None = None,
-    lease: float | None = LEASE,
+    lease: float | None = DEFAULT_LEASE_SECONDS,
 ) -> dict[str, Any]:
-    """What an experiment would begin with, or an error that says what is wrong with it.
+    """The definition of an experiment, or an error that says what is wrong with it.
 
     >>> from mfbandit import UCB, Bounded
     >>> check_definition(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), lease=-1)
@@ -327,14 +324,14 @@ def check_definition(
 
 
 def check_name(name: object) -> None:
-    """Refuse what cannot be the name of an experiment: names are parts of addresses and of file names.
+    """Refuse what cannot name an experiment: names are parts of addresses and of file names.
 
     >>> check_name("../etc")
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: an experiment's name must be 1 to 64 letters, digits, dots, dashes or
         underscores, got '../etc'
     """
-    if not isinstance(name, str) or not NAME.fullmatch(name):
+    if not isinstance(name, str) or not EXPERIMENT_NAME.fullmatch(name):
         raise InvalidArgument(
             f"an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got {name!r}"
         )
@@ -343,26 +340,3 @@ def check_name(name: object) -> None:
 def _delete(connection: Connection, experiment: int) -> None:
     for table, column in (("log", "experiment"), ("snapshots", "experiment"), ("experiments", "id")):
         connection.run(f"DELETE FROM mfbandit_{table} WHERE {column} = ?", (experiment,))  # noqa: S608 - our own names
-
-
-def open_database(place: str | os.PathLike[str]) -> Database:
-    """The database of a path or of a postgresql:// address.
-
-    >>> open_database("ads.db").name
-    'ads.db'
-    >>> open_database("mysql://host/ads")
-    Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: a store must be a file or a postgresql:// address, got 'mysql://host/ads'
-    """
-    text = os.fspath(place)
-    if not isinstance(text, str) or not text:
-        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {place!r}")
-    if text.startswith(("postgresql://", "postgres://")):
-        from mfbandit.store.postgres import Postgres  # psycopg is an extra
-
-        return Postgres(text)
-    if "://" in text or text == ":memory:":
-        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
-    from mfbandit.store.sqlite import SQLite  # the other of the two
-
-    return SQLite(text)

@@ -1,8 +1,9 @@
 """What was spent at each fidelity over time, in a fixed number of steps that grow with the experiment."""
 
 import numpy as np
+from numpy.typing import NDArray
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import FloatArray
 
 STEPS = 256
 
@@ -36,7 +37,7 @@ class Timeline:
             step = int((time - self.start) / self.width)
         self.spent[fidelity, max(step, 0)] += cost  # a clock may be set back
 
-    def add_all(self, times: FloatArray, fidelities: IntArray, costs: FloatArray) -> None:
+    def add_all(self, times: FloatArray, fidelities: NDArray[np.integer], costs: FloatArray) -> None:
         """Much was paid for.
 
         >>> timeline = Timeline(fidelities=1)

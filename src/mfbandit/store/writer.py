@@ -20,7 +20,7 @@ SNAPSHOT_EVERY = 65_536  # events
 
 
 @dataclass
-class Chain:
+class LogEnd:
     """Where the log of an experiment ends: its length, its digest, and the bytes since the last snapshot."""
 
     experiment: int
@@ -31,7 +31,7 @@ class Chain:
 
 
 Job = Callable[[Connection], None]
-Append = tuple[Chain, Sequence[Record]]
+Append = tuple[LogEnd, Sequence[Record]]
 
 
 class Ticket:
@@ -213,41 +213,41 @@ def _settled() -> Ticket:
 def _append_all(connection: Connection, appends: Sequence[Append]) -> None:
     """Rows of the log, and with them the new ends of the logs."""
     rows: list[tuple[Any, ...]] = []
-    chains: dict[int, Chain] = {}
-    for chain, records in appends:
-        chains[chain.experiment] = chain
+    ends: dict[int, LogEnd] = {}
+    for end, records in appends:
+        ends[end.experiment] = end
         for record in records:
             row = to_row(record)
-            rows.append((chain.experiment, *row))
-            _lengthen(chain, row)
+            rows.append((end.experiment, *row))
+            _lengthen(end, row)
     connection.insert("mfbandit_log", LOG, rows)
-    for chain in chains.values():
-        end = (chain.head, chain.digest, chain.experiment)
-        connection.run("UPDATE mfbandit_experiments SET head = ?, digest = ? WHERE id = ?", end)
-        if chain.tail_rows >= SNAPSHOT_EVERY:
-            take_snapshot(connection, chain)
+    for end in ends.values():
+        values = (end.head, end.digest, end.experiment)
+        connection.run("UPDATE mfbandit_experiments SET head = ?, digest = ? WHERE id = ?", values)
+        if end.tail_rows >= SNAPSHOT_EVERY:
+            take_snapshot(connection, end)
 
 
-def _lengthen(chain: Chain, row: Sequence[Any]) -> None:
-    chain.head += 1
-    if row[0] != chain.head:
-        raise StoreUnavailable(f"event {row[0]} came where {chain.head} was due: try again")
+def _lengthen(end: LogEnd, row: Sequence[Any]) -> None:
+    end.head += 1
+    if row[0] != end.head:
+        raise StoreUnavailable(f"event {row[0]} came where {end.head} was due: try again")
     data = pack(row)
-    chain.digest = zlib.crc32(data, chain.digest)
-    chain.tail += data
-    chain.tail_rows += 1
+    end.digest = zlib.crc32(data, end.digest)
+    end.tail += data
+    end.tail_rows += 1
 
 
-def take_snapshot(connection: Connection, chain: Chain) -> None:
+def take_snapshot(connection: Connection, end: LogEnd) -> None:
     """Keep the bytes of the latest events in one piece, with the digest of the log up to there.
 
-    >>> chain = Chain(experiment=1, head=0, digest=0)
-    >>> chain.tail_rows
+    >>> end = LogEnd(experiment=1, head=0, digest=0)
+    >>> end.tail_rows
     0
     """
-    packed = zlib.compress(bytes(chain.tail), level=1)
-    start, values = chain.head - chain.tail_rows, [(chain.experiment, chain.head, chain.digest, packed)]
+    packed = zlib.compress(bytes(end.tail), level=1)
+    start, values = end.head - end.tail_rows, [(end.experiment, end.head, end.digest, packed)]
     # Where the last ones were damaged, this one reaches further back than they did.
-    connection.run("DELETE FROM mfbandit_snapshots WHERE experiment = ? AND upto > ?", (chain.experiment, start))
+    connection.run("DELETE FROM mfbandit_snapshots WHERE experiment = ? AND upto > ?", (end.experiment, start))
     connection.insert("mfbandit_snapshots", ("experiment", "upto", "digest", "packed"), values)
-    chain.tail, chain.tail_rows = bytearray(), 0
+    end.tail, end.tail_rows = bytearray(), 0

@@ -1,4 +1,4 @@
-"""The conditions under which the bounds are proved, each as a sentence where it does not hold."""
+"""The conditions of the bounds; each function returns the conditions that do not hold, as text."""
 
 import math
 
@@ -8,56 +8,54 @@ from numpy.typing import ArrayLike
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Bounded, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
-from mfbandit.problems import NEAR, Bernoulli, Gaussian, Problem, Replay
+from mfbandit.problems import TOLERANCE, Bernoulli, Gaussian, Problem, Replay
 
 
-def checked(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
-    """The broken conditions as caveats where they are allowed, else an error that names them.
+def check_conditions(what: str, broken: list[str], unproven: bool) -> tuple[str, ...]:
+    """Return unmet conditions as caveats if ``unproven``; else raise an error that names them.
 
-    >>> checked("Lemma 10", ["rho above 4, got 2"], unproven=False)
+    >>> check_conditions("Lemma 10", ["rho above 4, got 2"], unproven=False)
     Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: Lemma 10 needs rho above 4, got 2 (unproven=True computes it all the
-        same, and says so)
-    >>> checked("Lemma 10", ["rho above 4, got 2"], unproven=True)
+    mfbandit.errors.InvalidArgument: Lemma 10 needs rho above 4, got 2 (unproven=True computes it
+        anyway, with a caveat)
+    >>> check_conditions("Lemma 10", ["rho above 4, got 2"], unproven=True)
     ('Lemma 10 needs rho above 4, got 2',)
     """
     if broken and not unproven:
-        raise InvalidArgument(
-            f"{what} needs {'; and '.join(broken)} (unproven=True computes it all the same, and says so)"
-        )
+        raise InvalidArgument(f"{what} needs {'; and '.join(broken)} (unproven=True computes it anyway, with a caveat)")
     return tuple(f"{what} needs {condition}" for condition in broken)
 
 
-def exploration(rho: float, above: float) -> list[str]:
-    """That ρ is large enough.
+def unmet_rho(rho: float, above: float) -> list[str]:
+    """Check that ρ is large enough.
 
-    >>> exploration(2.0, above=4)
+    >>> unmet_rho(2.0, above=4)
     ['rho above 4, got rho=2']
     """
     return [] if rho > above else [f"rho above {above:g}, got rho={rho:g}"]
 
 
-def truthful(problem: Problem) -> list[str]:
-    """That what the learner was told is true: the biases (Section 2) and the noise (eq. 2).
+def unmet_model(problem: Problem) -> list[str]:
+    """Check that the problem keeps to its fidelities' biases (Section 2) and noise (eq. 2).
 
     >>> from mfbandit.core.concentration import SubGaussian
-    >>> told = Fidelities(costs=[1], concentration=SubGaussian(0.1))
-    >>> truthful(Problem([[0.5]], told, Gaussian(0.1)))
+    >>> known = Fidelities(costs=[1], concentration=SubGaussian(0.1))
+    >>> unmet_model(Problem([[0.5]], known, Gaussian(0.1)))
     []
-    >>> truthful(Problem([[0.5]], told, Gaussian(0.3)))
-    ['noise within what is told (eq. 2), got a scale of 0.3 where fidelity 0 says 0.1']
+    >>> unmet_model(Problem([[0.5]], known, Gaussian(0.3)))
+    ['noise within the concentration (eq. 2), got a scale of 0.3 at fidelity 0, whose concentration has 0.1']
     """
     return [*_biases(problem), *_noise(problem)]
 
 
 def _biases(problem: Problem) -> list[str]:
     off = np.abs(problem.means[-1] - problem.means) - np.array(problem.fidelities.known_biases)[:, None]
-    if not (off > NEAR).any():
+    if not (off > TOLERANCE).any():
         return []
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
     return [
-        f"means within their biases, got a misspecified problem: arm {k} at fidelity {m} lies {off[m, k]:.4g} beyond "
-        f"its bias of {problem.fidelities.known_biases[m]:.4g}"
+        f"means within their biases, got a misspecified problem: arm {k} at fidelity {m} exceeds "
+        f"its bias of {problem.fidelities.known_biases[m]:.4g} by {off[m, k]:.4g}"
     ]
 
 
@@ -66,18 +64,18 @@ def _noise(problem: Problem) -> list[str]:
         return ["independent rewards (eq. 2), got a table replayed in order"]
     tails = zip(problem.fidelities.labels, problem.fidelities.tails, noise_scales(problem).tolist(), strict=True)
     for name, tail, scale in tails:
-        # Of a psi of the user's own, also in a subclass, there is no telling.
-        told = tail.scale if type(tail) in (SubGaussian, Bounded) else math.inf  # type: ignore[attr-defined]
-        if scale > told * (1 + NEAR):
-            got = f"a scale of {scale:.4g} where fidelity {name} says {told:.4g}"
-            return [f"noise within what is told (eq. 2), got {got}"]
+        # Another psi, also in a subclass, cannot be compared.
+        known = tail.scale if type(tail) in (SubGaussian, Bounded) else math.inf  # type: ignore[attr-defined]
+        if scale > known * (1 + TOLERANCE):
+            got = f"a scale of {scale:.4g} at fidelity {name}, whose concentration has {known:.4g}"
+            return [f"noise within the concentration (eq. 2), got {got}"]
     return []
 
 
 def noise_scales(problem: Problem) -> FloatArray:
-    """A sub-Gaussian scale that the rewards are sure to have; shape (M,), in units of reward.
+    """Return a sub-Gaussian scale of the rewards; shape (M,), in units of reward.
 
-    A Gaussian's is its deviation; rewards in a range have half of it (Hoeffding).
+    For Gaussian rewards it is the standard deviation, for bounded ones half the range (Hoeffding).
     """
     fidelities = len(problem.fidelities)
     match problem.rewards:
@@ -89,11 +87,11 @@ def noise_scales(problem: Problem) -> FloatArray:
             return np.array([max(np.ptp(np.asarray(cell)) for cell in row) / 2 for row in table.samples])
 
 
-def bernoulli(problem: Problem) -> list[str]:
-    """What Theorem 4 and Lemma 11 ask of a problem.
+def unmet_bernoulli(problem: Problem) -> list[str]:
+    """Check the conditions of Theorem 4 and Lemma 11.
 
     >>> from mfbandit.problems.builtin import paper_problem
-    >>> bernoulli(paper_problem(1))
+    >>> unmet_bernoulli(paper_problem(1))
     ['Bernoulli rewards, got Gaussian']
     """
     broken = []
@@ -106,11 +104,11 @@ def bernoulli(problem: Problem) -> list[str]:
     return broken
 
 
-def decaying(fidelities: Fidelities) -> list[str]:
-    """Assumption 1.
+def unmet_decay(fidelities: Fidelities) -> list[str]:
+    """Check Assumption 1.
 
     >>> from mfbandit.core.concentration import SubGaussian
-    >>> decaying(Fidelities([1, 2, 4, 8], [0.3, 0.29, 0.28, 0], SubGaussian(1.0)))
+    >>> unmet_decay(Fidelities([1, 2, 4, 8], [0.3, 0.29, 0.28, 0], SubGaussian(1.0)))
     ['biases that decay fast enough (Assumption 1), got (0.3, 0.29, 0.28, 0.0)']
     """
     left, right = fidelities.decay_sides
@@ -118,15 +116,15 @@ def decaying(fidelities: Fidelities) -> list[str]:
     return [f"biases that decay fast enough (Assumption 1), got {fidelities.known_biases}"] if slow else []
 
 
-def quadratic(fidelities: Fidelities) -> list[str]:
-    """That ψ(x) is a multiple of x², as Theorem 4's proof uses of the classes."""
+def unmet_quadratic(fidelities: Fidelities) -> list[str]:
+    """Check that ψ(x) is a multiple of x², which the proof of Theorem 4 uses."""
     return [] if fidelities.scales is not None else ["a psi that is a multiple of x²"]
 
 
-def capitals(given: ArrayLike) -> FloatArray:
-    """Λ as an array, above 0 and finite.
+def as_capitals(given: ArrayLike) -> FloatArray:
+    """Return Λ as an array; refuse values that are not positive and finite.
 
-    >>> capitals(-1)
+    >>> as_capitals(-1)
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: capital must be positive and finite, got -1
     """

@@ -1,4 +1,4 @@
-"""What no strategy's regret can stay below: Theorem 4, Lemma 11, and a sharper form with divergences."""
+"""Lower bounds on the regret of any strategy: Theorem 4, Lemma 11, and a sharper form with divergences."""
 
 from dataclasses import dataclass
 from typing import Literal, get_args
@@ -10,10 +10,10 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import rates
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Bernoulli, Gaussian, Problem
-from mfbandit.theory.conditions import bernoulli, capitals, checked, quadratic, truthful
+from mfbandit.theory.conditions import as_capitals, check_conditions, unmet_bernoulli, unmet_model, unmet_quadratic
 from mfbandit.theory.partition import OPTIMAL, Partition, gaps, partition
 
-Form = Literal["theorem", "lemma", "divergence"]
+LowerForm = Literal["theorem", "lemma", "divergence"]
 
 
 @dataclass(frozen=True, eq=False)
@@ -22,28 +22,28 @@ class LowerBound:
 
     Args:
         per_arm: each arm's term without its constant, 0 for optimal arms; shape (K,).
-        constants: each arm's constant c; shape (K,). 1 in the divergence form, NaN where it does not exist.
-        partition: the arms' classes, K_1 and K_2 among them.
+        constants: each arm's constant c; shape (K,). It is 1 in the divergence form, NaN where it does not exist.
+        partition: the classes of the arms, with K_1 and K_2.
         cost: λ_M.
         form: which result.
-        caveats: conditions that do not hold, if computed all the same.
+        caveats: conditions that do not hold.
     """
 
     per_arm: FloatArray
     constants: FloatArray
     partition: Partition
     cost: float
-    form: Form
+    form: LowerForm
     caveats: tuple[str, ...] = ()
 
     @property
     def first(self) -> float:
-        """The sum over arms of K_1, on which MF-UCB is as good as can be, without constants."""
+        """The sum over arms of K_1, on which MF-UCB is optimal up to constants; without constants."""
         return float(self.per_arm[self.partition.first].sum())
 
     @property
     def second(self) -> float:
-        """The sum over arms of K_2, on which MF-UCB may lose, without constants."""
+        """The sum over arms of K_2, on which MF-UCB may be suboptimal; without constants."""
         return float(self.per_arm[~self.partition.first].sum())
 
     @property
@@ -53,11 +53,11 @@ class LowerBound:
 
     @property
     def proven(self) -> float:
-        """The sum over all arms with each one's constant: what the regret per log n_Λ cannot stay below."""
+        """The sum over all arms with their constants: the bound on the regret per log n_Λ."""
         return float((self.constants * self.per_arm)[self.partition.classes != OPTIMAL].sum())
 
     def at(self, capital: ArrayLike) -> FloatArray:
-        """``proven``·log n_Λ, n_Λ = ⌊Λ/λ_M⌋: the limit's value read at a capital, in the shape of ``capital``.
+        """Compute ``proven``·log n_Λ, n_Λ = ⌊Λ/λ_M⌋, in the shape of ``capital``; a bound only in the limit.
 
         Args:
             capital: Λ, above 0.
@@ -66,19 +66,19 @@ class LowerBound:
         >>> lower_bound(paper_problem(3)).at([2000, 20_000]).round(2).tolist()
         [1325.8, 1901.97]
         """
-        plays = np.maximum(np.floor(capitals(capital) / self.cost), 1.0)
+        plays = np.maximum(np.floor(as_capitals(capital) / self.cost), 1.0)
         curve: FloatArray = self.proven * np.log(plays)
         return curve
 
 
-def lower_bound(problem: Problem, *, form: Form = "theorem", unproven: bool = False) -> LowerBound:
-    r"""What the regret of any sensible strategy must exceed, per log n_Λ, as the capital grows.
+def lower_bound(problem: Problem, *, form: LowerForm = "theorem", unproven: bool = False) -> LowerBound:
+    r"""Compute a lower bound on regret per log n_Λ, as the capital grows, for every consistent strategy.
 
-    Sensible is a strategy that plays no suboptimal arm a polynomial number of times on any problem with these
+    A consistent strategy never plays a suboptimal arm a polynomial number of times, on any problem with these
     fidelities (Assumption 3).
 
     Args:
-        problem: the truth.
+        problem: the problem.
         form: which result. Each arm adds Δ^(M)_k times
 
             - ``"theorem"``: Theorem 4, λ_[k]/(Δ^([k])_k)² on K_1 and min over ℓ ≤ [k] with Δ^(ℓ)_k > 0 of
@@ -89,21 +89,21 @@ def lower_bound(problem: Problem, *, form: Form = "theorem", unproven: bool = Fa
               the arm is not the best; for Bernoulli and Gaussian rewards, with constant 1.
 
             p is the first fidelity with Δ^(p)_k > 0.
-        unproven: compute it also where a condition does not hold; for replayed rewards ψ then stands for kl.
+        unproven: compute it also if a condition does not hold; for replayed rewards ψ then stands for kl.
 
-    The divergence form follows from the same change of measure as Lemma 11: raise arm k's mean to just above μ* − ζ_ℓ
-    wherever it is not above it. The log-likelihood ratio Σ_ℓ T^(ℓ)_k kl(μ^(ℓ)_k, μ* − ζ_ℓ) then has to reach log n_Λ,
-    and the cheapest way is one fidelity.
+    The divergence form follows from the change of measure of Lemma 11. Raise arm k's mean to just above μ* − ζ_ℓ
+    wherever it is lower. The log-likelihood ratio Σ_ℓ T^(ℓ)_k kl(μ^(ℓ)_k, μ* − ζ_ℓ) must then reach log n_Λ.
+    The cheapest way is to play one fidelity.
 
     >>> from mfbandit.problems.builtin import paper_problem
     >>> bound = lower_bound(paper_problem(3), form="divergence")
     >>> round(bound.total), round(bound.first), round(bound.second)
     (2750, 2320, 430)
     """
-    if form not in get_args(Form):
-        raise InvalidArgument(f"form must be one of {list(get_args(Form))}, got {form!r}")
-    broken = [*_conditions(problem, form), *truthful(problem)]
-    caveats = checked(_NAMES[form], broken, unproven)
+    if form not in get_args(LowerForm):
+        raise InvalidArgument(f"form must be one of {list(get_args(LowerForm))}, got {form!r}")
+    broken = [*_conditions(problem, form), *unmet_model(problem)]
+    caveats = check_conditions(_NAMES[form], broken, unproven)
     parts = partition(problem)
     evidence = _evidence(problem, form, parts)
     cheapest = np.where(parts.classes == OPTIMAL, 0.0, evidence.min(axis=0))
@@ -115,14 +115,14 @@ _NAMES = {"theorem": "Theorem 4", "lemma": "Lemma 11", "divergence": "the diverg
 
 
 def optimal_fidelity(problem: Problem, *, unproven: bool = False) -> IntArray:
-    r"""The fidelity that should settle each arm: where evidence that it is not the best is cheapest; shape (K,).
+    r"""Return the fidelity at which evidence that an arm is not the best is cheapest; shape (K,), −1 for optimal arms.
 
-    It is the ℓ that attains the minimum in the divergence form of :func:`lower_bound`; −1 for optimal arms. On K_2 it
-    can be cheaper than the one where MF-UCB settles the arm, :func:`partition`'s class.
+    It is the ℓ that attains the minimum in the divergence form of :func:`lower_bound`. On K_2 it can be cheaper than
+    the fidelity at which MF-UCB settles the arm, its class in :func:`partition`.
 
     Args:
-        problem: the truth, with Bernoulli or Gaussian rewards.
-        unproven: compute it also where a condition does not hold; for replayed rewards ψ then stands for kl.
+        problem: the problem, with Bernoulli or Gaussian rewards.
+        unproven: compute it also if a condition does not hold; for replayed rewards ψ then stands for kl.
 
     >>> from mfbandit.problems.builtin import paper_problem
     >>> problem = paper_problem(3)
@@ -130,21 +130,21 @@ def optimal_fidelity(problem: Problem, *, unproven: bool = False) -> IntArray:
     >>> int(cheaper.sum()), int((cheaper & partition(problem).first).sum())
     (2, 0)
     """
-    checked(_NAMES["divergence"], [*_conditions(problem, "divergence"), *truthful(problem)], unproven)
+    check_conditions(_NAMES["divergence"], [*_conditions(problem, "divergence"), *unmet_model(problem)], unproven)
     parts = partition(problem)
     cheapest: IntArray = _evidence(problem, "divergence", parts).argmin(axis=0)
     return np.where(parts.classes == OPTIMAL, OPTIMAL, cheapest)
 
 
-def _conditions(problem: Problem, form: Form) -> list[str]:
+def _conditions(problem: Problem, form: LowerForm) -> list[str]:
     if form != "divergence":
-        return [*bernoulli(problem), *(quadratic(problem.fidelities) if form == "theorem" else [])]
+        return [*unmet_bernoulli(problem), *(unmet_quadratic(problem.fidelities) if form == "theorem" else [])]
     known = isinstance(problem.rewards, Bernoulli | Gaussian)
     return [] if known else [f"Bernoulli or Gaussian rewards, got {type(problem.rewards).__name__}"]
 
 
-def _evidence(problem: Problem, form: Form, parts: Partition) -> FloatArray:
-    r"""λ_ℓ over the information of one play, infinite where Δ^(ℓ)_k ≤ 0; in units of capital; shape (M, K)."""
+def _evidence(problem: Problem, form: LowerForm, parts: Partition) -> FloatArray:
+    r"""Compute λ_ℓ over the information of one play, infinite where Δ^(ℓ)_k ≤ 0; in units of capital; (M, K)."""
     shortfall = gaps(problem)
     usable = shortfall > 0
     if form == "theorem":
@@ -155,7 +155,7 @@ def _evidence(problem: Problem, form: Form, parts: Partition) -> FloatArray:
 
 
 def _divergences(problem: Problem, shortfall: FloatArray) -> FloatArray:
-    r"""kl(μ^(ℓ)_k, μ* − ζ_ℓ), meaningful where Δ^(ℓ)_k > 0; shape (M, K)."""
+    r"""Compute kl(μ^(ℓ)_k, μ* − ζ_ℓ), meaningful where Δ^(ℓ)_k > 0; shape (M, K)."""
     match problem.rewards:
         case Gaussian() as rewards:
             with np.errstate(divide="ignore", invalid="ignore"):
@@ -168,20 +168,20 @@ def _divergences(problem: Problem, shortfall: FloatArray) -> FloatArray:
 
 
 def bernoulli_divergence(p: FloatArray, q: FloatArray) -> FloatArray:
-    r"""kl(p, q) = p log(p/q) + (1 − p) log((1 − p)/(1 − q)), with 0·log 0 = 0; the arrays' common shape.
+    r"""Compute kl(p, q) = p log(p/q) + (1 − p) log((1 − p)/(1 − q)), with 0·log 0 = 0; the arrays' common shape.
 
     >>> bernoulli_divergence(np.array([0.0, 0.5, 0.5]), np.array([0.5, 0.5, 1.0])).round(4).tolist()
     [0.6931, 0.0, inf]
     """
-    step = q - p  # kl is of the order of step², far below its two parts where q is near p
+    step = q - p  # where q is near p, kl is of the order of step² and far below its two parts
     with np.errstate(divide="ignore", invalid="ignore"):
         win = np.where(p > 0, -p * np.log1p(step / p), 0.0)
         lose = np.where(p < 1, -(1 - p) * np.log1p(-step / (1 - p)), 0.0)
-    divergence: FloatArray = np.maximum(win + lose, 2 * step * step)  # Pinsker, where rounding has the last word
+    divergence: FloatArray = np.maximum(win + lose, 2 * step * step)  # Pinsker's bound, against rounding errors
     return divergence
 
 
-def _constants(problem: Problem, form: Form) -> FloatArray:
+def _constants(problem: Problem, form: LowerForm) -> FloatArray:
     if form == "divergence":
         return np.ones(problem.arms)
     if not isinstance(problem.rewards, Bernoulli):

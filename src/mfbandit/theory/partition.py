@@ -1,4 +1,4 @@
-"""Which fidelity can tell an arm from the best one: the gaps, the classes K^(m), and Assumption 1."""
+"""The gaps Δ, the classes K^(m) of arms, and Assumption 1."""
 
 from dataclasses import dataclass
 
@@ -9,14 +9,14 @@ from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core import Fidelities
 from mfbandit.problems import Problem
 
-OPTIMAL = -1  # the class of the optimal arms, which are in none
+OPTIMAL = -1  # in place of a class, for optimal arms
 
 
 def gaps(problem: Problem) -> FloatArray:
-    r"""Δ^(m)_k = μ* − μ^(m)_k − ζ_m: how far arm k falls short of the best one, as fidelity m can show it.
+    r"""Compute the gaps Δ^(m)_k = μ* − μ^(m)_k − ζ_m.
 
-    The arm's mean at the highest fidelity is at most μ^(m)_k + ζ_m, so where Δ^(m)_k > 0, fidelity m alone can tell
-    that the arm is not the best.
+    The arm's mean at the highest fidelity is at most μ^(m)_k + ζ_m. So where Δ^(m)_k > 0, plays at fidelity m alone can
+    show that the arm is not the best.
 
     Returns:
         Shape (M, K), in units of reward; the last row is μ* − μ^(M)_k.
@@ -32,11 +32,11 @@ def gaps(problem: Problem) -> FloatArray:
 
 @dataclass(frozen=True, eq=False)
 class Partition:
-    r"""The arms by class. Printed, it is a table.
+    r"""The classes of the arms. Printed, it is a table.
 
     Args:
-        classes: [k], the fidelity from 0 that settles each arm, and −1 for the optimal arms; shape (K,).
-        first: whether the arm is in K_1, that is, whether Δ^(ℓ)_k ≤ 0 at every fidelity below its class; shape (K,).
+        classes: [k], the fidelity from 0 that settles each arm; −1 for the optimal arms; shape (K,).
+        first: whether the arm is in K_1, that is, Δ^(ℓ)_k ≤ 0 at every fidelity below its class; shape (K,).
         fidelities: M.
     """
 
@@ -46,17 +46,17 @@ class Partition:
 
     @property
     def optimal(self) -> IntArray:
-        """The optimal arms, which are in no class; shape (number of them,)."""
+        """The optimal arms, which have no class; shape (number of them,)."""
         return np.flatnonzero(self.classes == OPTIMAL)
 
     @property
     def sizes(self) -> IntArray:
-        """How many arms are in each class; shape (M,)."""
+        """The number of arms in each class; shape (M,)."""
         sizes: IntArray = np.bincount(self.classes[self.classes != OPTIMAL], minlength=self.fidelities)
         return sizes
 
     def members(self, m: int) -> IntArray:
-        """The arms of K^(m); shape (number of them,).
+        """Return the arms of K^(m); shape (number of them,).
 
         >>> from mfbandit.problems.builtin import paper_problem
         >>> len(partition(paper_problem(1)).members(2))
@@ -73,16 +73,16 @@ class Partition:
 
 
 def partition(problem: Problem) -> Partition:
-    r"""The classes of Section 4: which fidelity settles which arm under MF-UCB.
+    r"""Compute the classes of Section 4: which fidelity settles which arm under MF-UCB.
 
         K^(m) = {k : Δ^(m)_k > 2γ_m and Δ^(ℓ)_k ≤ 2γ_ℓ for all ℓ < m}  for m < M,
-        K^(M) = the other arms that are not optimal;
+        K^(M) = the other arms that are not optimal.
 
-    K^(m)_1 holds those of K^(m) with Δ^(ℓ)_k ≤ 0 for all ℓ < m, K^(m)_2 the others. On the first, MF-UCB does as well
-    as any strategy can, up to constants (Theorem 4).
+    K^(m)_1 holds those of K^(m) with Δ^(ℓ)_k ≤ 0 for all ℓ < m, and K^(m)_2 the others. On K^(m)_1, MF-UCB is optimal
+    up to constants (Theorem 4).
 
     >>> from mfbandit.problems.builtin import misleading_problem
-    >>> partition(misleading_problem(arms=3)).classes.tolist()  # no low fidelity can tell
+    >>> partition(misleading_problem(arms=3)).classes.tolist()  # no low fidelity settles an arm
     [2, 2, -1]
     """
     shortfall = gaps(problem)
@@ -90,7 +90,7 @@ def partition(problem: Problem) -> Partition:
     settles[:-1] = shortfall[:-1] > 2 * np.array(problem.fidelities.gammas)[:, None]
     settles[-1] = True
     classes = settles.argmax(axis=0)
-    positive_below = (shortfall > 0).argmax(axis=0) < classes  # in the class's own row the gap is positive
+    positive_below = (shortfall > 0).argmax(axis=0) < classes  # the gap is positive at the class itself
     classes[problem.optimal] = OPTIMAL
     first = ~positive_below & (classes != OPTIMAL)
     return Partition(classes, first, len(problem.fidelities))
@@ -98,7 +98,7 @@ def partition(problem: Problem) -> Partition:
 
 @dataclass(frozen=True, eq=False)
 class Decay:
-    """Assumption 1's two sides for each m < M; arrays of shape (M − 1,). Printed, it is a table."""
+    """The two sides of Assumption 1 for each m < M; arrays of shape (M − 1,). Printed, it is a table."""
 
     left: FloatArray
     right: FloatArray
@@ -118,10 +118,10 @@ class Decay:
 
 
 def decay_condition(fidelities: Fidelities) -> Decay:
-    r"""Assumption 1, that biases decay fast enough: Σ_{i≤m} 1/ψ(ζ_i) ≤ 1/ψ(ζ_{m+1}) for all m < M.
+    r"""Compute both sides of Assumption 1: Σ_{i≤m} 1/ψ(ζ_i) ≤ 1/ψ(ζ_{m+1}) for all m < M.
 
-    MF-UCB works without it; Theorem 2 needs it, to leave the plays below an arm's class out of its sum. The last right
-    side is infinite, ζ_M being 0.
+    It says that biases decay fast enough. MF-UCB works without it. Theorem 2 needs it to leave the plays below an arm's
+    class out of its sum. The last right side is infinite, as ζ_M = 0.
 
     >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities([1, 4, 16, 64], [0.5, 0.25, 0.2, 0], SubGaussian(1.0))

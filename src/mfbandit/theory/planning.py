@@ -1,9 +1,10 @@
-r"""What a capital will buy, before any of it is spent, for people who have guesses instead of a Problem.
+r"""A plan: what MF-UCB is expected to do with a capital, estimated from guessed means.
 
-MF-UCB plays the arm with the largest upper bound until it falls below the others', so after a while all bounds are at
-about one level, μ* + ε. Arm k's bound at fidelity m is about μ^(m)_k + ζ_m + ψ_m⁻¹(ρ log n / T^(m)_k), so a resolution
-ε says how often each arm has been played where, and a capital says ε. This is an estimate, not a bound: on the paper's
-problems it comes within some percent of what simulations measure.
+MF-UCB plays the arm with the largest upper bound until its bound falls below the others'. So after a while all bounds
+are at about one level, μ* + ε. Arm k's bound at fidelity m is about μ^(m)_k + ζ_m + ψ_m⁻¹(ρ log n / T^(m)_k). The
+resolution ε therefore determines the plays of each arm at each fidelity, and the capital determines ε.
+
+This is an estimate, not a bound. On the paper's problems it is within some percent of what simulations measure.
 """
 
 import math
@@ -18,14 +19,15 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Bounded, Fidelities, rates
 from mfbandit.errors import InvalidArgument
-from mfbandit.problems import NEAR, Gaussian, Problem
-from mfbandit.theory import gaps
+from mfbandit.problems import TOLERANCE, Gaussian, Problem
+from mfbandit.theory.partition import gaps
 
-CLOSE = 1e-4  # what is estimated is solved to within this share
-ROUNDS = 60  # log n settles in a handful of them, and so does a resolution
-REACH = 1000  # doublings between the smallest number and the largest
-MOST_ARMS = 200_000  # drawn in all
-EARNS, HINDERS = 1.05, 0.95  # regret without a fidelity, over regret with it, from which on it is called so
+RELATIVE_TOLERANCE = 1e-4  # of what is solved for
+MAX_ITERATIONS = 60  # log n and ε converge in a handful
+MAX_DOUBLINGS = 1000  # between the smallest float and the largest
+DEFAULT_DRAWS, MAX_ARMS_DRAWN = 16, 200_000  # the latter over all draws
+HELPS_FROM_RATIO, HURTS_UP_TO_RATIO = 1.05, 0.95  # of regret without a fidelity to regret with it
+ROUNDS_TO_ZERO = 0.005  # shares below it are not 0 %
 
 
 @dataclass(frozen=True, eq=False)
@@ -33,19 +35,18 @@ class Plan:
     """What MF-UCB is expected to do with a capital. Printed, it is a table and a sentence for each fidelity.
 
     Args:
-        fidelities: what is known.
+        fidelities: the fidelities.
         capital: Λ.
         arms: K.
         rho: exploration parameter.
         plays: expected plays at each fidelity; shape (M,).
         spending: expected capital spent at each fidelity; shape (M,).
-        settles: share of the arms that this fidelity, and none below it, can tell from the best one for good, whatever
-            the capital; at the highest, the best one is among them; shape (M,).
-        resolution: arms closer than this to the best one are not told from it yet, in units of reward; infinite where
-            the capital does not pay for a look at every arm.
+        settles: share of the arms that this fidelity, and none below it, settles with enough capital; the highest
+            includes the best arm; shape (M,).
+        resolution: ε, in units of reward. Arms closer to the best one will not be distinguished from it. It is
+            infinite if the capital does not pay for one play of every arm.
         regret: expected regret (eq. 1), in units of capital times reward.
-        without: expected regret of the same capital on a ladder without this fidelity; NaN for the highest, without
-            which there is no truth; shape (M,).
+        without: expected regret of the same capital without this fidelity; NaN for the highest; shape (M,).
     """
 
     fidelities: Fidelities
@@ -61,26 +62,26 @@ class Plan:
 
     @property
     def verdicts(self) -> tuple[str, ...]:
-        """One sentence for each fidelity: whether it earns its place.
+        """One sentence for each fidelity: whether it helps.
 
         >>> from mfbandit import SubGaussian
         >>> slow = Fidelities(costs=[1, 9, 10], biases=[0.2, 0.19, 0], concentration=SubGaussian(0.2))
         >>> print(plan(slow, capital=100_000, means=np.linspace(0, 1, 100)).verdicts[1])
-        Fidelity 1 does not earn its place: without it regret would be 0.81 times as high.
+        Fidelity 1 hurts: without it regret would be 0.81 times as high.
         """
         return tuple(self._verdict(m) for m in range(len(self.fidelities)))
 
     def _verdict(self, m: int) -> str:
         name, share = f"Fidelity {self.fidelities.labels[m]}", f"{_percent(self.settles[m])} of the arms"
         if m == len(self.fidelities) - 1:
-            return f"{name} is the truth; only it can settle {share}."
+            return f"{name} is the highest; only it can settle {share}."
         ratio = self.without[m] / self.regret if self.regret > 0 else 1.0
         change = f"without it regret would be {ratio:.2f} times as high"
-        if ratio >= EARNS:
-            return f"{name} earns its place: it can settle {share}; {change}."
-        if ratio <= HINDERS:
-            return f"{name} does not earn its place: {change}."
-        return f"{name} makes hardly a difference: it can settle {share}; {change}."
+        if ratio >= HELPS_FROM_RATIO:
+            return f"{name} helps: it can settle {share}; {change}."
+        if ratio <= HURTS_UP_TO_RATIO:
+            return f"{name} hurts: {change}."
+        return f"{name} makes little difference: it can settle {share}; {change}."
 
     def __str__(self) -> str:
         rows = zip(
@@ -94,14 +95,14 @@ class Plan:
         )
         arms = f"{self.arms:,} arm{'s' * (self.arms > 1)}"
         title = f"{arms}, a capital of {self.capital:,.12g}, MF-UCB with rho = {self.rho:g}: an estimate"
-        last = f"Expected regret: {readable(self.regret)}. {self._reach()}"
+        last = f"Expected regret: {readable(self.regret)}. {self._resolved()}"
         header = ("fidelity", "cost", "plays", "spending", "can settle", "regret without")
         return "\n".join([title, *columns([header, *rows]), *self.verdicts, last])
 
-    def _reach(self) -> str:
+    def _resolved(self) -> str:
         if math.isinf(self.resolution):
-            return f"The capital does not pay for one look at each of the {self.arms:,} arms."
-        return f"Arms closer than {self.resolution:.2g} to the best one will not be told from it yet."
+            return f"The capital does not pay for one play of each of the {self.arms:,} arms."
+        return f"Arms closer than {self.resolution:.2g} to the best one will not be distinguished from it."
 
 
 def plan(
@@ -115,22 +116,24 @@ def plan(
     draws: int | None = None,
     seed: int = 0,
 ) -> Plan:
-    r"""What MF-UCB will do with a capital, and whether each fidelity earns its place, from guesses of the means.
+    r"""Estimate what MF-UCB will do with a capital, and whether each fidelity helps, from guessed means.
 
-    Give either ``means``, a guess for each arm, or ``prior``, results of arms like these, from which arms are drawn.
-    Where only the highest fidelity's means are given, (n,), the lower ones are drawn uniformly within ±ζ_m of them, as
-    in the paper's simulations (where the best Gaussian arm is an exception); a table (M, n) gives all. The plan is the
-    average over ``draws`` of what was drawn. Averages of few noisy results are more spread out than the means behind
-    them, and make the best arm look too good: give averages of many.
+    Pass either ``means``, a guess for each arm, or ``prior``, average results of similar arms, from which arms are
+    drawn. A table of shape (M, n) gives the means at all fidelities. Where only those at the highest are given, (n,),
+    the lower ones are drawn uniformly within ±ζ_m of them. The paper's simulations do the same, except for the best
+    Gaussian arm. The plan is the average over ``draws``.
+
+    Averages of few noisy results vary more than the true means, and make the best arm seem better than it is. So pass
+    averages of many.
 
     Args:
-        fidelities: costs, biases and concentration, all of them known.
+        fidelities: costs, biases and concentration; all must be known.
         capital: Λ.
         means: guessed means, shape (K,) or (M, K), in units of reward.
-        prior: averages of past arms, shape (n,) or (M, n), in units of reward.
-        arms: K, with ``prior``; by default as many as there are past arms.
+        prior: average results of similar arms, shape (n,) or (M, n), in units of reward.
+        arms: K, with ``prior``; by default the number of similar arms.
         rho: exploration parameter ρ of MF-UCB.
-        draws: how often to draw what is not given; 16 times by default, less often from 12,500 arms on.
+        draws: how often to draw what is not given; by default 16 times, and less often above 12,500 arms.
         seed: for the draws.
 
     >>> from mfbandit.core.concentration import Bounded
@@ -142,10 +145,10 @@ def plan(
     a minute        1  18,328    18,328        72 %           5,815
     ten minutes    10   7,496    74,960        14 %           3,092
     an hour        60   111.9     6,712        14 %               -
-    Fidelity a minute earns its place: it can settle 72 % of the arms; without it regret would be 2.23 times as high.
-    Fidelity ten minutes earns its place: it can settle 14 % of the arms; without it regret would be 1.19 times as high.
-    Fidelity an hour is the truth; only it can settle 14 % of the arms.
-    Expected regret: 2,606. Arms closer than 0.17 to the best one will not be told from it yet.
+    Fidelity a minute helps: it can settle 72 % of the arms; without it regret would be 2.23 times as high.
+    Fidelity ten minutes helps: it can settle 14 % of the arms; without it regret would be 1.19 times as high.
+    Fidelity an hour is the highest; only it can settle 14 % of the arms.
+    Expected regret: 2,606. Arms closer than 0.17 to the best one will not be distinguished from it.
     """
     if not isinstance(fidelities, Fidelities):
         raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
@@ -159,7 +162,7 @@ def plan(
 
 
 class _Truths:
-    """The problems to plan for: the guess itself, or draws around it."""
+    """The problems to plan for: the guessed means, or draws from the guess."""
 
     def __init__(
         self,
@@ -173,7 +176,7 @@ class _Truths:
         if (means is None) == (prior is None):
             raise InvalidArgument("plan needs either means, a guess for each arm, or prior, results of similar arms")
         if means is not None and arms is not None:
-            raise InvalidArgument(f"arms goes with prior; with means there are as many arms as means, got arms={arms}")
+            raise InvalidArgument(f"arms must not be given with means, which say how many arms there are, got {arms}")
         self._fidelities, self._sampled = fidelities, prior is not None
         self._table = _table("means" if prior is None else "prior", means if prior is None else prior, fidelities)
         self.arms = self._table.shape[-1] if arms is None else whole("arms", arms)
@@ -183,8 +186,8 @@ class _Truths:
             raise InvalidArgument(f"draws must be at least 1, got {draws}")
         if whole("seed", seed) < 0:
             raise InvalidArgument(f"seed must not be negative, got {seed}")
-        certain = not self._sampled and (self._table.ndim == 2 or len(fidelities) == 1)  # noqa: PLR2004 - a table has two axes
-        self._draws = 1 if certain else draws or max(1, min(16, MOST_ARMS // self.arms))
+        certain = not self._sampled and (self._table.ndim > 1 or len(fidelities) == 1)
+        self._draws = 1 if certain else draws or max(1, min(DEFAULT_DRAWS, MAX_ARMS_DRAWN // self.arms))
         self._rng = np.random.default_rng(seed)
 
     def __iter__(self) -> Iterator[Problem]:
@@ -196,7 +199,7 @@ class _Truths:
             table = table[..., self._rng.integers(table.shape[-1], size=self.arms)]
         if table.ndim == 1:
             table = self._around(table)
-        # The whole table was checked; draws around it may miss their biases by rounding.
+        # The table was checked; draws around it may miss their biases by rounding.
         return Problem(table, self._fidelities, Gaussian(1.0), misspecified=True)
 
     def _around(self, truth: FloatArray) -> FloatArray:
@@ -215,11 +218,11 @@ def _table(what: str, given: ArrayLike | None, fidelities: Fidelities) -> FloatA
     except (TypeError, ValueError):
         raise InvalidArgument(f"{what} must be numbers, got {given!r}") from None
     rows = len(fidelities)
-    if table.ndim not in (1, 2) or table.size == 0 or (table.ndim == 2 and len(table) != rows):  # noqa: PLR2004
+    if table.size == 0 or table.shape[:-1] not in ((), (rows,)) or table.ndim == 0:
         raise InvalidArgument(f"{what} must have shape (n,) or ({rows}, n), got {table.shape}")
     if not np.isfinite(table).all():
         raise InvalidArgument(f"{what} must be finite, got {table[~np.isfinite(table)][0]}")
-    if table.ndim == 2:  # noqa: PLR2004
+    if table.ndim > 1:
         _check_biases(what, table, fidelities)
     return table
 
@@ -227,30 +230,30 @@ def _table(what: str, given: ArrayLike | None, fidelities: Fidelities) -> FloatA
 def _check_biases(what: str, table: FloatArray, fidelities: Fidelities) -> None:
     off = np.abs(table[-1] - table) - np.array(fidelities.known_biases)[:, None]
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
-    if off[m, k] > NEAR:
+    if off[m, k] > TOLERANCE:
         raise InvalidArgument(
-            f"{what} must lie within their biases of the highest fidelity's: column {k} has {table[m, k]:.6g} at "
-            f"fidelity {m} and {table[-1, k]:.6g} at the highest, and the bias is {fidelities.known_biases[m]:.6g}"
+            f"{what} must lie within their biases of those at the highest fidelity, got {table[m, k]:.6g} in column "
+            f"{k} at fidelity {m}, {table[-1, k]:.6g} at the highest, and a bias of {fidelities.known_biases[m]:.6g}"
         )
 
 
 def _outcome(problem: Problem, capital: float, rho: float) -> tuple[FloatArray, FloatArray, float, float, FloatArray]:
-    """Plays (M,), share settled (M,), resolution, regret, and regret without each fidelity (M,), for one truth."""
-    rung = afford(problem, capital, rho)
-    for_good = climb(problem, gaps(problem), 0.0, 0.0).settled_by
-    shares = np.bincount(for_good, minlength=len(problem.fidelities)) / problem.arms
+    """Compute plays (M,), shares settled (M,), resolution, regret, and regret without each fidelity (M,)."""
+    allocation = allocation_for(problem, capital, rho)
+    in_the_limit = allocation_at(problem, gaps(problem), 0.0, 0.0).settled_by
+    shares = np.bincount(in_the_limit, minlength=len(problem.fidelities)) / problem.arms
     top = len(problem.fidelities) - 1
     kept = [[m for m in range(top + 1) if m != out] for out in range(top)]
-    ladders = [
+    reduced = [
         Problem(problem.means[rows], problem.fidelities.only(rows), problem.rewards, misspecified=True) for rows in kept
     ]
-    without = [_lost(ladder, afford(ladder, capital, rho)) for ladder in ladders]
-    return rung.plays.sum(axis=1), shares, rung.resolution, _lost(problem, rung), np.array([*without, np.nan])
+    without = np.array([*(_regret(each, allocation_for(each, capital, rho)) for each in reduced), np.nan])
+    return allocation.plays.sum(axis=1), shares, allocation.resolution, _regret(problem, allocation), without
 
 
 @dataclass(frozen=True, eq=False)
-class Rung:
-    """Where MF-UCB stands: ε, the plays (M, K), the fidelity that settles each arm (K,), and what it all cost."""
+class Allocation:
+    """The plays (M, K) at a resolution ε, the fidelity that settles each arm (K,), and the cost of the plays."""
 
     resolution: float
     plays: FloatArray
@@ -258,106 +261,107 @@ class Rung:
     spent: float
 
 
-def climb(problem: Problem, shortfall: FloatArray, resolution: float, effort: float) -> Rung:
-    r"""The plays at which every arm's upper bound has come down to μ* + ε.
+def allocation_at(problem: Problem, shortfall: FloatArray, resolution: float, rho_log_n: float) -> Allocation:
+    r"""Compute the plays after which every arm's upper bound is μ* + ε.
 
-    Going up from the lowest fidelity, arm k is played at m until its width is Δ^(m)_k + ε, if that is at least γ_m:
-    then m settles it. Else it is played until the width is γ_m, and goes on at m + 1. A width w takes ρ log n / ψ_m(w)
+    From the lowest fidelity upwards, arm k is played at m until its width is Δ^(m)_k + ε, if that is at least γ_m. Then
+    m settles the arm. Else it is played until the width is γ_m, and then at m + 1. A width w takes ρ log n / ψ_m(w)
     plays.
 
     Args:
-        problem: the truth, or a guess of it.
-        shortfall: its gaps Δ^(m)_k, which do not change from one ε to the next; shape (M, K).
+        problem: the problem, or a guess of it.
+        shortfall: its gaps Δ^(m)_k, computed once for all ε; shape (M, K).
         resolution: ε, in units of reward.
-        effort: ρ log n.
+        rho_log_n: ρ log n.
 
     >>> from mfbandit.problems.builtin import paper_problem
     >>> problem = paper_problem(3)
-    >>> rung = climb(problem, gaps(problem), resolution=0.1, effort=2 * math.log(100_000))
-    >>> rung.plays.sum(axis=1).round().tolist(), np.bincount(rung.settled_by).tolist()
+    >>> allocation = allocation_at(problem, gaps(problem), resolution=0.1, rho_log_n=2 * math.log(100_000))
+    >>> allocation.plays.sum(axis=1).round().tolist(), np.bincount(allocation.settled_by).tolist()
     ([163702.0, 15225.0], [158, 42])
     """
     fidelities = problem.fidelities
     plays, settled_by = np.zeros(shortfall.shape), np.zeros(problem.arms, dtype=np.int64)
-    climbing: IntArray | slice = slice(None)  # all of them; numbers would be slower
+    left: IntArray | slice = slice(None)  # all arms; indices would be slower
     for m, gamma in enumerate((*fidelities.gammas, 0.0)):
-        widths = shortfall[m, climbing] + resolution
+        widths = shortfall[m, left] + resolution
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            plays[m, climbing] = effort / rates(fidelities.tails[m], np.maximum(widths, gamma)) if effort else 0.0
-        settled_by[climbing] = m
+            plays[m, left] = rho_log_n / rates(fidelities.tails[m], np.maximum(widths, gamma)) if rho_log_n else 0.0
+        settled_by[left] = m
         unsettled = np.flatnonzero(widths < gamma)
-        climbing = unsettled if isinstance(climbing, slice) else climbing[unsettled]
-    np.maximum(plays[0], 1.0, out=plays[0])  # every arm is looked at once
-    return Rung(resolution, plays, settled_by, float(np.array(fidelities.costs) @ plays.sum(axis=1)))
+        left = unsettled if isinstance(left, slice) else left[unsettled]
+    np.maximum(plays[0], 1.0, out=plays[0])  # every arm is played once
+    return Allocation(resolution, plays, settled_by, float(np.array(fidelities.costs) @ plays.sum(axis=1)))
 
 
-def afford(problem: Problem, capital: float, rho: float) -> Rung:
-    """The rung that a capital pays for.
+def allocation_for(problem: Problem, capital: float, rho: float) -> Allocation:
+    """Compute the allocation that a capital pays for.
 
     >>> from mfbandit.problems.builtin import paper_problem
-    >>> round(afford(paper_problem(3), capital=80_000, rho=2).resolution, 3)
+    >>> round(allocation_for(paper_problem(3), capital=80_000, rho=2).resolution, 3)
     0.289
     """
-    looks = capital / problem.fidelities.costs[0]
-    if looks <= problem.arms:  # not even one look at each: any arm is as likely to be looked at
+    affordable = capital / problem.fidelities.costs[0]
+    if affordable <= problem.arms:  # not even one play of each: all arms are equally likely to be played
         plays = np.zeros(problem.means.shape)
-        plays[0] = looks / problem.arms
-        return Rung(math.inf, plays, np.zeros(problem.arms, dtype=np.int64), capital)
+        plays[0] = affordable / problem.arms
+        return Allocation(math.inf, plays, np.zeros(problem.arms, dtype=np.int64), capital)
     shortfall = gaps(problem)
-    effort, n, resolution = 0.0, capital / problem.fidelities.costs[-1] + problem.arms, 1.0
-    for _ in range(ROUNDS):
-        effort, before = rho * math.log(n + 1), effort  # the next play is at t = n + 1
-        rung = _spend(problem, shortfall, capital, effort, resolution)
-        if abs(effort - before) <= CLOSE * effort:
+    rho_log_n, n, resolution = 0.0, capital / problem.fidelities.costs[-1] + problem.arms, 1.0
+    for _ in range(MAX_ITERATIONS):
+        rho_log_n, before = rho * math.log(n + 1), rho_log_n  # the next play is at t = n + 1
+        allocation = _spend(problem, shortfall, capital, rho_log_n, resolution)
+        if abs(rho_log_n - before) <= RELATIVE_TOLERANCE * rho_log_n:
             break
-        n, resolution = float(rung.plays.sum()), rung.resolution
-    return rung
+        n, resolution = float(allocation.plays.sum()), allocation.resolution
+    return allocation
 
 
-def _spend(problem: Problem, shortfall: FloatArray, capital: float, effort: float, guess: float) -> Rung:
-    """The rung whose spending is the capital, for a given effort. Spending falls as ε grows, so it can be bracketed.
+def _spend(problem: Problem, shortfall: FloatArray, capital: float, rho_log_n: float, guess: float) -> Allocation:
+    """Find the allocation that costs the capital, for a given ρ log n.
 
-    Where an arm comes to be settled one fidelity earlier, spending jumps: there the plays of both sides are mixed.
+    The cost falls as ε grows, so that ε can be bracketed. The cost jumps where an arm is settled one fidelity earlier;
+    there the plays of both sides are mixed.
     """
-    fine = coarse = climb(problem, shortfall, guess, effort)
-    for _ in range(REACH):
+    fine = coarse = allocation_at(problem, shortfall, guess, rho_log_n)
+    for _ in range(MAX_DOUBLINGS):
         if fine.spent < capital:
-            coarse, fine = fine, climb(problem, shortfall, fine.resolution / 2, effort)
+            coarse, fine = fine, allocation_at(problem, shortfall, fine.resolution / 2, rho_log_n)
         elif coarse.spent > capital:
-            fine, coarse = coarse, climb(problem, shortfall, coarse.resolution * 2, effort)
+            fine, coarse = coarse, allocation_at(problem, shortfall, coarse.resolution * 2, rho_log_n)
         else:
             break
     if not coarse.spent <= capital <= fine.spent < math.inf:
         raise InvalidArgument(
-            f"capital must be of a size with the costs, {list(problem.fidelities.costs)}, and the noise, "
+            f"capital must be of a size that fits the costs, {list(problem.fidelities.costs)}, and the noise, "
             f"got {capital:g}"
         )
-    for _ in range(ROUNDS):
-        if coarse.resolution <= fine.resolution * (1 + CLOSE):
+    for _ in range(MAX_ITERATIONS):
+        if coarse.resolution <= fine.resolution * (1 + RELATIVE_TOLERANCE):
             break
-        middle = climb(problem, shortfall, _between(fine, coarse, capital), effort)
-        if abs(middle.spent - capital) <= CLOSE * capital:
+        middle = allocation_at(problem, shortfall, _between(fine, coarse, capital), rho_log_n)
+        if abs(middle.spent - capital) <= RELATIVE_TOLERANCE * capital:
             return middle
         fine, coarse = (middle, coarse) if middle.spent > capital else (fine, middle)
     return _mixed(fine, coarse, capital)
 
 
-def _between(fine: Rung, coarse: Rung, capital: float) -> float:
-    """The ε at which a line through both rungs, on logarithmic scales, spends the capital; not too near to either."""
+def _between(fine: Allocation, coarse: Allocation, capital: float) -> float:
+    """Interpolate ε between two allocations on logarithmic scales, not too near to either."""
     over, under = math.log(fine.spent) - math.log(capital), math.log(coarse.spent) - math.log(capital)
     share = min(max(over / (over - under), 0.05), 0.95)
     return fine.resolution * math.pow(coarse.resolution / fine.resolution, share)
 
 
-def _mixed(fine: Rung, coarse: Rung, capital: float) -> Rung:
+def _mixed(fine: Allocation, coarse: Allocation, capital: float) -> Allocation:
     share = (capital - coarse.spent) / (fine.spent - coarse.spent) if fine.spent > coarse.spent else 1.0
     plays = share * fine.plays + (1 - share) * coarse.plays
-    return Rung(fine.resolution, plays, fine.settled_by, capital)
+    return Allocation(fine.resolution, plays, fine.settled_by, capital)
 
 
-def _lost(problem: Problem, rung: Rung) -> float:
-    return float((np.array(problem.fidelities.costs) @ rung.plays) @ problem.gaps)
+def _regret(problem: Problem, allocation: Allocation) -> float:
+    return float((np.array(problem.fidelities.costs) @ allocation.plays) @ problem.gaps)
 
 
 def _percent(share: float) -> str:
-    return "under 1 %" if 0 < share < 0.005 else f"{100 * share:.0f} %"  # noqa: PLR2004 - rounds to 0
+    return "under 1 %" if 0 < share < ROUNDS_TO_ZERO else f"{100 * share:.0f} %"

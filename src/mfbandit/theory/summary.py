@@ -1,9 +1,9 @@
-"""All that the theory says about one problem, as one text and one set of numbers."""
+"""The theory's results for one problem, as text and as numbers."""
 
 from dataclasses import dataclass
-from typing import Any
 
 from mfbandit._internal.formatting import readable
+from mfbandit._internal.typing import JSONObject
 from mfbandit.problems import Problem
 from mfbandit.theory.lower import lower_bound
 from mfbandit.theory.partition import decay_condition, partition
@@ -12,29 +12,29 @@ from mfbandit.theory.upper import ucb_upper_bound, upper_bound
 
 
 @dataclass(frozen=True, eq=False)
-class Proved:
-    """What holds for a problem, a capital and ρ. Printed, it is a page of text."""
+class TheorySummary:
+    """The theory's results for a problem, a capital and ρ. Printed, it is a page of text."""
 
     text: str
-    numbers: dict[str, Any]
+    numbers: JSONObject
 
     def __str__(self) -> str:
         return self.text
 
 
-def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
-    """Classes, Assumption 1, bounds on plays and on regret, from above and from below.
+def summarize(problem: Problem, capital: float, rho: float = 5.0) -> TheorySummary:
+    """Compute the classes, Assumption 1, bounds on plays, and upper and lower bounds on regret.
 
-    Bounds whose conditions do not hold are given all the same, each with a line that says which.
+    Bounds whose conditions do not hold are included, with a line for each unmet condition.
 
     Args:
-        problem: the truth.
+        problem: the problem.
         capital: Λ.
         rho: exploration parameter of MF-UCB.
 
     >>> from mfbandit.problems.builtin import paper_problem
-    >>> print(proved(paper_problem(3), capital=80_000).text.splitlines()[-1])
-      no strategy stays below 2,750 log n as the capital grows without end
+    >>> print(summarize(paper_problem(3), capital=80_000).text.splitlines()[-1])
+      no strategy stays below 2,750 log n as the capital grows
     """
     parts, decay = partition(problem), decay_condition(problem.fidelities)
     plays = expected_plays(problem, max(1, int(capital / problem.fidelities.costs[0])), rho, unproven=True)
@@ -44,7 +44,7 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
     lower = lower_bound(problem, form="divergence", unproven=True)
     most, most_large, most_ucb = (float(bound.total) for bound in (every, large, ucb))
     trivial = capital * float(problem.gaps.max()) + problem.fidelities.costs[-1] * max(problem.best_mean, 0.0)
-    says_nothing = [f"  (more than any policy can lose, {readable(trivial)}: it says nothing here)"] * (most >= trivial)
+    vacuous = [f"  (no policy can have more than {readable(trivial)}: this bound is trivial here)"] * (most >= trivial)
     lines = [
         str(parts),
         "",
@@ -53,9 +53,9 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
         "",
         f"regret of MF-UCB at capital {capital:,.10g}, rho = {rho:g}:",
         f"  at most {readable(most)} (Lemma 10, at every capital); UCB's at most {readable(most_ucb)}",
-        *says_nothing,
+        *vacuous,
         f"  at most {readable(most_large)} beyond some enormous capital",
-        f"  no strategy stays below {readable(lower.proven)} log n as the capital grows without end",
+        f"  no strategy stays below {readable(lower.proven)} log n as the capital grows",
     ]
     notes = _notes(every.caveats, lower.caveats)
     numbers = {
@@ -74,7 +74,7 @@ def proved(problem: Problem, capital: float, rho: float = 5.0) -> Proved:
         },
         "not_proved": notes,
     }
-    return Proved("\n".join([*lines, *(f"not proved: {note}" for note in notes)]), numbers)
+    return TheorySummary("\n".join([*lines, *(f"not proved: {note}" for note in notes)]), numbers)
 
 
 def _notes(*caveats: tuple[str, ...]) -> list[str]:

@@ -1,4 +1,4 @@
-"""What MF-UCB's regret cannot exceed: Theorem 2's rate and Lemma 10 with its constants."""
+"""Upper bounds on the regret of MF-UCB: Theorem 2's rate, and Lemma 10 with its constants."""
 
 import math
 from dataclasses import dataclass
@@ -12,18 +12,20 @@ from mfbandit._internal.validation import positive
 from mfbandit.core import rates
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Bernoulli, Gaussian, Problem, Replay, Rewards
-from mfbandit.theory.conditions import capitals, checked, decaying, exploration, truthful
+from mfbandit.theory.conditions import as_capitals, check_conditions, unmet_decay, unmet_model, unmet_rho
 from mfbandit.theory.partition import Partition, gaps, partition
-from mfbandit.theory.plays import kappa, largest_nu, terms
+from mfbandit.theory.plays import MIN_RHO as MIN_RHO_PLAYS
+from mfbandit.theory.plays import growing_terms, kappa, largest_nu
 
-Form = Literal["every", "large", "printed"]
-LARGE = "this form of Lemma 10 holds beyond a capital that the paper does not give, and which is enormous"
-PRINTED = "Lemma 10 as printed is not a bound: it lacks additive terms and has a stray factor"
+UpperForm = Literal["every", "large", "printed"]
+MIN_RHO = 4  # Theorem 2 and Lemma 10 need more
+LARGE_CAVEAT = "this form of Lemma 10 holds beyond a capital that the paper does not give, and which is enormous"
+PRINTED_CAVEAT = "Lemma 10 as printed is not a bound: it lacks additive terms and has a stray factor"
 
 
 @dataclass(frozen=True, eq=False)
 class RegretRate:
-    """Theorem 2's sum: what each arm adds to regret per log n_Λ, up to a constant; shape (K,)."""
+    """The terms of Theorem 2's sum: what each arm adds to regret per log n_Λ, up to a constant; shape (K,)."""
 
     per_arm: FloatArray
     caveats: tuple[str, ...] = ()
@@ -35,20 +37,20 @@ class RegretRate:
 
 
 def regret_rate(problem: Problem, *, unproven: bool = False) -> RegretRate:
-    r"""Theorem 2: E R(Λ)/log n_Λ ≲ Σ_k Δ^(M)_k λ_[k] / ψ(Δ^([k])_k), the sum's terms, without a constant.
+    r"""Compute the terms of Theorem 2, E R(Λ)/log n_Λ ≲ Σ_k Δ^(M)_k λ_[k] / ψ(Δ^([k])_k), without a constant.
 
-    For UCB's, which the paper compares it with, give it the problem's highest fidelity alone (:func:`top_only`).
+    For UCB, with which the paper compares it, pass the highest fidelity alone (:func:`top_only`).
 
     Args:
-        problem: the truth.
-        unproven: compute it also where a condition, such as Assumption 1, does not hold.
+        problem: the problem.
+        unproven: compute it also if a condition, such as Assumption 1, does not hold.
 
     >>> from mfbandit.problems.builtin import paper_problem
     >>> problem = paper_problem(1)
     >>> round(regret_rate(problem).total / regret_rate(top_only(problem)).total, 2)
     0.69
     """
-    caveats = checked("Theorem 2", [*decaying(problem.fidelities), *truthful(problem)], unproven)
+    caveats = check_conditions("Theorem 2", [*unmet_decay(problem.fidelities), *unmet_model(problem)], unproven)
     parts, shortfall = partition(problem), gaps(problem)
     rate = np.zeros(problem.arms)
     for m, tail in enumerate(problem.fidelities.tails):
@@ -58,7 +60,7 @@ def regret_rate(problem: Problem, *, unproven: bool = False) -> RegretRate:
 
 
 def top_only(problem: Problem) -> Problem:
-    """The same problem with its highest fidelity alone, M = 1: what UCB plays.
+    """Return the problem with its highest fidelity alone, M = 1, which is all that UCB plays.
 
     >>> from mfbandit.problems.builtin import paper_problem
     >>> top_only(paper_problem(1)).means.shape
@@ -82,10 +84,10 @@ class UpperBound:
         capital: Λ, of any shape.
         log_plays: L, which bounds E log N; in the shape of ``capital``.
         slope: what each arm adds per unit of L; shape (K,).
-        constant: what each arm adds besides; shape (K,).
-        residual: the bound on what capital left over costs.
+        constant: what each arm adds at any L; shape (K,).
+        residual: the bound on the regret of capital that is left over.
         form: which form of Lemma 10.
-        caveats: conditions that do not hold, if computed all the same, and capitals it does not hold for.
+        caveats: conditions that do not hold, and capitals for which the bound does not hold.
     """
 
     capital: FloatArray
@@ -93,7 +95,7 @@ class UpperBound:
     slope: FloatArray
     constant: FloatArray
     residual: float
-    form: Form
+    form: UpperForm
     caveats: tuple[str, ...] = ()
 
     @property
@@ -110,72 +112,72 @@ class UpperBound:
 
 
 def _product(log_plays: FloatArray, slope: ArrayLike) -> FloatArray:
-    """L·slope, and 0 where L is 0, also if the slope is infinite."""
+    """Compute L·slope; 0 where L is 0, also if the slope is infinite."""
     return np.where(log_plays > 0, np.multiply(np.where(log_plays > 0, log_plays, 1.0), slope), 0.0)
 
 
 def upper_bound(
-    problem: Problem, capital: ArrayLike, rho: float, *, form: Form = "every", unproven: bool = False
+    problem: Problem, capital: ArrayLike, rho: float, *, form: UpperForm = "every", unproven: bool = False
 ) -> UpperBound:
-    r"""Lemma 10 with its constants: what the expected regret of MF-UCB cannot exceed.
+    r"""Compute Lemma 10 with its constants, an upper bound on the expected regret of MF-UCB.
 
         max(μ*, 0)·λ_M + Σ_k Δ^(M)_k [ Σ_{ℓ<[k]} λ_ℓ(ρL/ψ(γ_ℓ) + 1)
                                        + λ_[k](ρL/ψ(Δ^([k])_k/2) + κ_ρ) + 1{[k]<M}·λ_M κ_ρ ]
 
     Args:
-        problem: the truth.
+        problem: the problem.
         capital: Λ, above 0; of any shape.
         rho: exploration parameter ρ > 4 of MF-UCB.
         form: what stands for L, the bound on E log N.
 
-            - ``"every"``: log(Λ/λ_1), which no number of plays exceeds; valid at every capital (and for ρ > 2).
-            - ``"large"``: log n_Λ + 1 + log 2, beyond a capital Λ_0 that is enormous and not computed; log n_Λ at any
-              capital where M = 1 and there is nothing else to play.
+            - ``"every"``: log(Λ/λ_1), as no run makes more than Λ/λ_1 plays; valid at every capital, and for ρ > 2.
+            - ``"large"``: log n_Λ + 1 + log 2, beyond a capital Λ_0 that is enormous and not computed. If M = 1 it is
+              log n_Λ at any capital.
             - ``"printed"``: the same L, and the lemma as the paper prints it, without its additive terms and with a
-              stray μ*: not a bound.
-        unproven: compute it also where a condition does not hold.
+              stray μ*. It is not a bound.
+        unproven: compute it also if a condition does not hold.
 
-    At capitals that one can run, the bound is often above the trivial one, Λ times the largest Δ^(M)_k.
+    At capitals that can be simulated, the bound is often above the trivial one, Λ times the largest Δ^(M)_k.
 
     >>> from mfbandit.problems.builtin import paper_problem
     >>> bound = upper_bound(paper_problem(1), capital=[2e6, 2e7], rho=5)
     >>> bound.total.round(-3).tolist(), bound.per_arm.shape
     ([57555000.0, 66591000.0], (2, 500))
     """
-    if form not in get_args(Form):
-        raise InvalidArgument(f"form must be one of {list(get_args(Form))}, got {form!r}")
-    money, rho = capitals(capital), positive("rho", rho)
-    caveats = checked("Lemma 10", [*exploration(rho, above=4), *truthful(problem)], unproven)
+    if form not in get_args(UpperForm):
+        raise InvalidArgument(f"form must be one of {list(get_args(UpperForm))}, got {form!r}")
+    money, rho = as_capitals(capital), positive("rho", rho)
+    caveats = check_conditions("Lemma 10", [*unmet_rho(rho, above=MIN_RHO), *unmet_model(problem)], unproven)
     parts = partition(problem)
     costs = np.array(problem.fidelities.costs)
     if form == "printed":
-        besides = np.full(
+        additive = np.full(
             problem.arms, problem.best_mean * costs[-1] * _printed_kappa(problem, rho) if problem.best_mean else 0.0
         )
         residual = problem.best_mean * costs[-1]
     else:
-        besides = _additive(problem, parts, kappa(problem.fidelities, rho))
+        additive = _additive(problem, parts, kappa(problem.fidelities, rho))
         residual = max(problem.best_mean, 0.0) * costs[-1]
-    slope, constant = (_weighed(problem.gaps, spent) for spent in (_growing(problem, parts, rho), besides))
-    told = (*caveats, *_limits(form, len(costs)))
-    return UpperBound(money, _log_plays(money, costs, form), slope, constant, float(residual), form, told)
+    slope, constant = (_weighed(problem.gaps, spent) for spent in (_growing(problem, parts, rho), additive))
+    all_caveats = (*caveats, *_limits(form, len(costs)))
+    return UpperBound(money, _log_plays(money, costs, form), slope, constant, float(residual), form, all_caveats)
 
 
-def _limits(form: Form, fidelities: int) -> tuple[str, ...]:
+def _limits(form: UpperForm, fidelities: int) -> tuple[str, ...]:
     if form == "printed":
-        return (PRINTED,)
-    return (LARGE,) if form == "large" and fidelities > 1 else ()
+        return (PRINTED_CAVEAT,)
+    return (LARGE_CAVEAT,) if form == "large" and fidelities > 1 else ()
 
 
 def _weighed(gap: FloatArray, spent: FloatArray) -> FloatArray:
-    """gap·spent, and 0 for optimal arms, also where a constant is infinite (ρ ≤ 2)."""
+    """Compute gap·spent; 0 for optimal arms, also if a constant is infinite (ρ ≤ 2)."""
     return np.multiply(gap, spent, out=np.zeros(len(gap)), where=gap > 0)
 
 
 def ucb_upper_bound(
-    problem: Problem, capital: ArrayLike, rho: float, *, form: Form = "every", unproven: bool = False
+    problem: Problem, capital: ArrayLike, rho: float, *, form: UpperForm = "every", unproven: bool = False
 ) -> UpperBound:
-    """Lemma 10 for the highest fidelity alone, where MF-UCB is UCB: the paper's comparison.
+    """Compute Lemma 10 for the highest fidelity alone, where MF-UCB is UCB.
 
     The arguments are those of :func:`upper_bound`.
 
@@ -188,8 +190,8 @@ def ucb_upper_bound(
     return upper_bound(top_only(problem), capital, rho, form=form, unproven=unproven)
 
 
-def _log_plays(capital: FloatArray, costs: FloatArray, form: Form) -> FloatArray:
-    # A capital below one play's cost makes none: log 1.
+def _log_plays(capital: FloatArray, costs: FloatArray, form: UpperForm) -> FloatArray:
+    # A capital below the cost of one play allows none: then L is log 1.
     if form == "every":
         every: FloatArray = np.log(np.maximum(capital / costs[0], 1.0))
         return every
@@ -198,16 +200,16 @@ def _log_plays(capital: FloatArray, costs: FloatArray, form: Form) -> FloatArray
 
 
 def _growing(problem: Problem, parts: Partition, rho: float) -> FloatArray:
-    r"""Σ_{ℓ<[k]} λ_ℓ ρ/ψ(γ_ℓ) + λ_[k] ρ/ψ(Δ^([k])_k/2); shape (K,)."""
+    r"""Compute Σ_{ℓ<[k]} λ_ℓ ρ/ψ(γ_ℓ) + λ_[k] ρ/ψ(Δ^([k])_k/2); shape (K,)."""
     costs = np.array(problem.fidelities.costs)
-    below, own = terms(problem, parts, rho)
+    below, own = growing_terms(problem, parts, rho)
     up_to = np.concatenate([[0.0], np.cumsum(costs[:-1] * below[:-1, 0])])
     growing: FloatArray = up_to[parts.classes] + costs[parts.classes] * own
     return growing
 
 
 def _additive(problem: Problem, parts: Partition, constant: float) -> FloatArray:
-    r"""Σ_{ℓ<[k]} λ_ℓ + λ_[k] κ_ρ + 1{[k]<M}·λ_M κ_ρ; shape (K,)."""
+    r"""Compute Σ_{ℓ<[k]} λ_ℓ + λ_[k] κ_ρ + 1{[k]<M}·λ_M κ_ρ; shape (K,)."""
     costs = np.array(problem.fidelities.costs)
     up_to = np.concatenate([[0.0], np.cumsum(costs[:-1])])
     beyond = np.where(parts.classes < len(costs) - 1, costs[-1] * constant, 0.0)
@@ -216,6 +218,6 @@ def _additive(problem: Problem, parts: Partition, constant: float) -> FloatArray
 
 
 def _printed_kappa(problem: Problem, rho: float) -> float:
-    if rho <= 2:  # noqa: PLR2004 - as in Lemma 8
+    if rho <= MIN_RHO_PLAYS:
         return math.inf
     return 1 + largest_nu(problem.fidelities) * (1 + len(problem.fidelities)) / (rho - 2)

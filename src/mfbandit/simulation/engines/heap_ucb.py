@@ -23,14 +23,17 @@ import math
 from typing import Any, NamedTuple
 
 import numpy as np
-from numba import njit
 from numpy.typing import NDArray
 
+from mfbandit._internal.imports import needed_for
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import limit
 from mfbandit.policies import MFUCB, UCB, Policy
 from mfbandit.problems import Account as AccountName
 from mfbandit.problems import Bernoulli, Gaussian, Problem, Replay, pseudo_rewards
+
+with needed_for("simulate", "sim"):
+    from numba import njit
 
 Recorded = tuple[FloatArray, IntArray, IntArray]
 SmallArray = NDArray[np.uint32]

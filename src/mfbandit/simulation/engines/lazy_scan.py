@@ -18,7 +18,7 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Bounded, SubGaussian, divergence, limit
 from mfbandit.policies import MFUCB, UCB, MFAda, Policy
-from mfbandit.policies.exploration import GRAIN
+from mfbandit.policies.exploration import RESOLUTION
 from mfbandit.problems import Account as AccountName
 from mfbandit.problems import Problem
 from mfbandit.simulation.engines.heap_ucb import (
@@ -177,7 +177,7 @@ def upper(rule: Rule, arms: Arms, arm: int, effort: float) -> float:
 def effort_of(rule: Rule, arms: Arms, arm: int, spent: float, t: float) -> float:
     """f_k = log(1 + S/H_k) for MFAda, rho log t else."""
     if rule.ada:
-        share = spent / rule.costs[0] / ((arms.roots[arm] * GRAIN) * (arms.overlaps[arm] * GRAIN))
+        share = spent / rule.costs[0] / ((arms.roots[arm] * RESOLUTION) * (arms.overlaps[arm] * RESOLUTION))
         return math.log(1.0 + share)
     return rule.rho * math.log(t)
 
@@ -282,7 +282,7 @@ def weigh(costs: FloatArray, unit: float, counts: IntArray, roots: IntArray, ove
     spent = 0.0
     for m in range(len(costs)):
         spent += costs[m] * counts[arm, m]
-    before, after = roots[arm], np.int64(math.floor(math.sqrt(spent / unit) / GRAIN + 0.5))
+    before, after = roots[arm], np.int64(math.floor(math.sqrt(spent / unit) / RESOLUTION + 0.5))
     roots[arm] = after
     own = np.int64(0)
     for k in range(len(roots)):

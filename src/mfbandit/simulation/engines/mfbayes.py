@@ -13,9 +13,9 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import limit
 from mfbandit.policies import MFBayes, mfbayes
-from mfbandit.policies.exploration import GRAIN
-from mfbandit.policies.gaussian_chain import FLOOR, LEAST_SPREAD, NOISE_WEIGHT
-from mfbandit.policies.mfbayes import FIRST_STEPS, GROWTH, SECOND_LOOKS
+from mfbandit.policies.exploration import RESOLUTION
+from mfbandit.policies.gaussian_chain import DEVIATION_FLOOR, NOISE_WEIGHT, SPREAD_FLOOR
+from mfbandit.policies.mfbayes import ARMS_PLAYED_TWICE, FIRST_EM_STEPS, REFIT_GROWTH
 from mfbandit.problems import Account as AccountName
 from mfbandit.problems import Problem
 from mfbandit.simulation.engines.heap_ucb import (
@@ -211,7 +211,7 @@ def em_step(rule: Rule, arms: Arms, chain: Chain, work: Work, floor: float) -> N
     for arm in range(n):
         away = work.smooth[arm, 0] - start
         added += away * away + work.unsure[arm, 0]
-    spread = max(added / n, LEAST_SPREAD * chain.noise[0], floor)
+    spread = max(added / n, SPREAD_FLOOR * chain.noise[0], floor)
     for r in range(last):
         fit_step(rule, arms, chain, work, r, spread, floor)
     chain.start[0], chain.spread[0] = start, spread
@@ -255,7 +255,7 @@ def least_variance(arms: Arms) -> float:
             added += arms.squares[arm, r]
             plays += arms.counts[arm, r]
     size = math.sqrt(added / max(1, plays))
-    return FLOOR * FLOOR * (size * size if size > 0 else 1.0)
+    return DEVIATION_FLOOR * DEVIATION_FLOOR * (size * size if size > 0 else 1.0)
 
 
 @compiled
@@ -287,12 +287,12 @@ def first_fit(rule: Rule, arms: Arms, chain: Chain, work: Work, spent: float) ->
         added += away * away
     variance = added / n
     fit_noise(arms, chain, floor)
-    spread = max(variance - chain.noise[0], 0.1 * variance, LEAST_SPREAD * chain.noise[0], floor)
+    spread = max(variance - chain.noise[0], 0.1 * variance, SPREAD_FLOOR * chain.noise[0], floor)
     chain.start[0], chain.spread[0] = start, spread
     chain.shifts[:] = 0.0
     chain.steps[:] = rule.r0 * rule.r0 * spread
     chain.predicted[:] = rule.r0 * rule.r0 * spread
-    for _ in range(FIRST_STEPS):
+    for _ in range(FIRST_EM_STEPS):
         em_step(rule, arms, chain, work, floor)
     chain.spent[0], chain.seen[0], chain.tops[0], chain.due[0] = spent, spent, arms.tally[-1], 0
 
@@ -301,7 +301,7 @@ def first_fit(rule: Rule, arms: Arms, chain: Chain, work: Work, spent: float) ->
 def remember(rule: Rule, arms: Arms, chain: Chain, work: Work, clock: Clock) -> bool:
     """The chain after the newest result; whether it was fitted anew."""
     n, spent = len(arms.values), clock.spent[0]
-    opening = n + min(SECOND_LOOKS, n)
+    opening = n + min(ARMS_PLAYED_TWICE, n)
     if clock.t[0] < opening:
         return False
     if clock.t[0] == opening:
@@ -312,7 +312,7 @@ def remember(rule: Rule, arms: Arms, chain: Chain, work: Work, clock: Clock) -> 
         paid = arms.tally[-1] - chain.tops[0]
         chain.due[0] = max(0, chain.due[0] - paid) + int(spent / price) - int(chain.seen[0] / price)
     chain.seen[0], chain.tops[0] = spent, arms.tally[-1]
-    if spent < GROWTH * chain.spent[0]:
+    if spent < REFIT_GROWTH * chain.spent[0]:
         return False
     floor = least_variance(arms)
     fit_noise(arms, chain, floor)
@@ -324,7 +324,7 @@ def remember(rule: Rule, arms: Arms, chain: Chain, work: Work, clock: Clock) -> 
 @compiled
 def index(rule: Rule, arms: Arms, arm: int, spent: float) -> float:
     """U_k when so much is spent."""
-    ratio = 1.0 + spent / rule.unit / ((arms.roots[arm] * GRAIN) * (arms.overlaps[arm] * GRAIN))
+    ratio = 1.0 + spent / rule.unit / ((arms.roots[arm] * RESOLUTION) * (arms.overlaps[arm] * RESOLUTION))
     nu = rule.nu * (1.0 + arms.counts[arm, -1])
     return arms.values[arm] + arms.deviations[arm] * quantile(ratio, nu)
 
@@ -397,7 +397,7 @@ def choose(rule: Rule, state: State) -> tuple[int, int]:
     n, t, last = len(arms.values), clock.t[0], len(rule.costs) - 1
     if t <= n:
         return t - 1, 0
-    if t <= n + min(SECOND_LOOKS, n):
+    if t <= n + min(ARMS_PLAYED_TWICE, n):
         return second_look(arms), 0
     if chain.due[0] > 0:
         return ucb(arms, chain.noise[last], t), last
@@ -420,7 +420,7 @@ def learn(rule: Rule, state: State, arm: int, m: int, reward: float) -> None:
     arms.squares[arm, m] += reward * reward
     weigh(rule.costs, rule.unit, arms.counts, arms.roots, arms.overlaps, arm)
     fitted = remember(rule, arms, state.chain, state.work, clock)
-    if clock.t[0] < len(arms.values) + min(SECOND_LOOKS, len(arms.values)):
+    if clock.t[0] < len(arms.values) + min(ARMS_PLAYED_TWICE, len(arms.values)):
         return
     if fitted or clock.spent[0] > clock.block_end[0]:
         clock.block_end[0] = clock.spent[0] * LONGER

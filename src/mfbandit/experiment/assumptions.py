@@ -1,0 +1,64 @@
+"""What fidelities say about rewards, worked out once instead of after each result."""
+
+from dataclasses import dataclass
+
+from mfbandit.core import Bounded, Fidelities, needed_bias, scales
+from mfbandit.errors import InvalidArgument
+from mfbandit.experiment.state import State
+
+
+@dataclass(frozen=True)
+class Assumptions:
+    """Ranges of rewards, and biases that results can refute.
+
+    Args:
+        ranges: the lowest and highest reward of each fidelity; None where there is no limit.
+        biases: ζ_1, …, ζ_{M−1}; empty where they are not known.
+        scales: σ of each fidelity, None where biases cannot be tested.
+
+    >>> Assumptions.of(Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))).biases
+    (0.1,)
+    """
+
+    ranges: tuple[tuple[float, float] | None, ...]
+    biases: tuple[float, ...]
+    scales: tuple[float, ...] | None
+
+    @classmethod
+    def of(cls, fidelities: Fidelities) -> "Assumptions":
+        """Work out what fidelities say.
+
+        >>> Assumptions.of(Fidelities(costs=[1])).ranges
+        (None,)
+        """
+        biases = () if fidelities.biases is None else tuple(fidelities.biases[:-1])
+        tails = [None] * len(fidelities) if fidelities.concentration is None else list(fidelities.tails)
+        ranges = tuple((tail.low, tail.high) if isinstance(tail, Bounded) else None for tail in tails)
+        return cls(ranges, biases, scales(fidelities) if biases else None)
+
+    def check_reward(self, reward: float, fidelity: int) -> None:
+        """Refuse a reward outside its fidelity's range: one percentage among shares would stay in the log for good.
+
+        >>> Assumptions.of(Fidelities(costs=[1], concentration=Bounded(0, 1))).check_reward(43.0, 0)
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: reward must lie in 0 to 1, as the fidelities say, got 43.0
+        """
+        bounds = self.ranges[fidelity]
+        if bounds is not None and not bounds[0] <= reward <= bounds[1]:
+            raise InvalidArgument(
+                f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}"
+            )
+
+    def refuted_by(self, play: int, state: State) -> list[tuple[int, int, float]]:
+        """The biases that the result of a play refutes for the first time: (fidelity, arm, needed bias)."""
+        if self.scales is None:
+            return []
+        arm, fidelity = state.plays[play]
+        top, found = len(self.biases), []
+        for low in range(top) if fidelity == top else (fidelity,):
+            # Nearly always the means are nearer than the bias: nothing more to be worked out after each result.
+            if state.difference(low, arm) > self.biases[low] and (low, arm) not in state.refuted:
+                needed = needed_bias(state.stats, low, arm, self.scales)
+                if needed > self.biases[low]:
+                    found.append((low, arm, needed))
+        return found

@@ -1,0 +1,99 @@
+"""What an experiment can be made of: arms, a policy, and a capital that pays for its first play."""
+
+from collections import Counter
+from collections.abc import Iterable, Sequence
+
+from mfbandit._internal.validation import number, whole
+from mfbandit.core import Fidelities, Stats, limit
+from mfbandit.errors import InvalidArgument
+from mfbandit.policies import Policy
+
+
+def checked_labels(arms: int | Sequence[str]) -> list[str]:
+    """The names of arms: those given, or their numbers; all different and none empty.
+
+    >>> checked_labels(2), checked_labels(["ad-a", "ad-b"])
+    (['0', '1'], ['ad-a', 'ad-b'])
+    """
+    if isinstance(arms, str) or not isinstance(arms, Iterable):
+        labels = [str(k) for k in range(whole("arms", arms))]
+    else:
+        labels = list(arms)
+    if not labels:
+        raise InvalidArgument(f"arms must be at least one, got {arms!r}")
+    for label in labels:
+        check_label(label)
+    if len(set(labels)) != len(labels):
+        (twice, _), *_ = Counter(labels).most_common(1)
+        raise InvalidArgument(f"arms must have different names, got {twice!r} twice")
+    return labels
+
+
+def check_label(label: object) -> None:
+    """Refuse what cannot name an arm.
+
+    >>> check_label("")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: arms must be named by text that is not empty, got ''
+    """
+    if not isinstance(label, str) or not label:
+        raise InvalidArgument(f"arms must be named by text that is not empty, got {label!r}")
+
+
+def check_is_policy(policy: object) -> None:
+    """Refuse what is no policy, such as a policy's class.
+
+    >>> from mfbandit import UCB
+    >>> check_is_policy(UCB)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: policy must be an object with choose, index and recommend, got <class
+        'mfbandit.policies.ucb.UCB'>
+    """
+    if isinstance(policy, type) or not isinstance(policy, Policy):
+        raise InvalidArgument(f"policy must be an object with choose, index and recommend, got {policy!r}")
+
+
+def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stats: Stats) -> float:
+    """A capital that pays for the first play that the policy would make, or an error.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> checked_capital(5, UCB(), Fidelities([10], concentration=Bounded()), Stats.empty(1, 3))
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: capital must pay for the first play, which costs 10 with UCB, got 5
+    """
+    _, first = checked_choice(policy, stats, fidelities)
+    amount, cost = number("capital", capital), fidelities.costs[first]
+    if limit(amount) < cost:
+        raise InvalidArgument(
+            f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
+        )
+    return amount
+
+
+def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
+    """What a policy chooses, or an error if there is no such arm or fidelity.
+
+    >>> from mfbandit import UCB, Bounded
+    >>> checked_choice(UCB(), Stats.empty(1, 3), Fidelities([1], concentration=Bounded()))
+    (0, 0)
+    """
+    choice = policy.choose(stats, fidelities)
+    arm, fidelity = whole("a chosen arm", choice[0]), whole("a chosen fidelity", choice[1])
+    if not (0 <= arm < len(stats.active) and stats.active[arm] and 0 <= fidelity < len(fidelities)):
+        raise InvalidArgument(
+            f"a policy must choose an active arm of the {len(stats.active)} and a fidelity of the {len(fidelities)}, "
+            f"and {type(policy).__name__} chose arm {arm} at fidelity {fidelity}"
+        )
+    return arm, fidelity
+
+
+def refuse_in_memory(**given: object) -> None:
+    """Refuse what only experiments in a store or at a service have.
+
+    >>> refuse_in_memory(lease=5.0)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: lease must be None for an experiment in memory, got 5.0
+    """
+    for name, value in given.items():
+        if value is not None:
+            raise InvalidArgument(f"{name} must be None for an experiment in memory, got {value!r}")

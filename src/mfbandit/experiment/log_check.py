@@ -1,0 +1,110 @@
+"""Whether an event can have happened now: for logs that come from outside."""
+
+from mfbandit._internal.validation import LARGEST_NUMBER
+from mfbandit.errors import InvalidArgument
+from mfbandit.experiment.events import (
+    ArmAdded,
+    ArmRestored,
+    ArmRetired,
+    ArmSetAside,
+    Asked,
+    BiasesSet,
+    BiasRefuted,
+    CapitalSet,
+    Event,
+    Expired,
+    Failed,
+    FidelitiesSet,
+    Noted,
+    Paused,
+    PolicySet,
+    Renewed,
+    Resumed,
+    Told,
+)
+from mfbandit.experiment.state import State
+
+
+def check_possible(state: State, event: Event) -> None:
+    """Refuse an event that cannot have happened in this state.
+
+    >>> from mfbandit import UCB, Bounded, Fidelities
+    >>> check_possible(State(UCB(), Fidelities([1], concentration=Bounded()), ["a"]), Told(7, 0.5, 1.0))
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: the log does not fit together:
+    Told(play=7, reward=0.5, cost=1.0) after 0 plays of 1 arms
+    """
+    about = (_about_plays, _about_arms, _about_settings, _about_fidelities)
+    if not any(possible(state, event) for possible in about):
+        raise InvalidArgument(
+            f"the log does not fit together: {event} after {len(state.plays)} plays of {len(state.labels)} arms"
+        )
+
+
+def _about_plays(state: State, event: Event) -> bool:
+    match event:
+        case Asked(play, arm, fidelity):
+            known = _below(arm, len(state.labels)) and _below(fidelity, len(state.fidelities))
+            return _is_int(play) and play == len(state.plays) and known and bool(state.stats.active[arm])
+        case Told(play, reward, cost):
+            return _open(state, play) and _finite(reward) and _finite(cost) and cost >= 0
+        case Failed(play, cost):
+            return _open(state, play) and _finite(cost) and cost >= 0
+        case Expired(play) | Renewed(play):
+            return _is_int(play) and play in state.pending
+    return False
+
+
+def _about_arms(state: State, event: Event) -> bool:
+    arms = len(state.labels)
+    match event:
+        case ArmAdded(label):
+            return isinstance(label, str) and bool(label) and label not in state.index
+        case ArmRetired(arm):
+            return _below(arm, arms) and len(state.retired | {arm}) < arms
+        case ArmSetAside(arm):
+            return _below(arm, arms)
+        case ArmRestored(arm):
+            return _is_int(arm) and arm in state.aside
+    return False
+
+
+def _about_settings(state: State, event: Event) -> bool:
+    match event:
+        case Paused() | Resumed():
+            return state.paused is isinstance(event, Resumed)
+        case CapitalSet(capital):
+            return capital is None or (_finite(capital) and capital > 0)
+        case PolicySet(policy):
+            return isinstance(policy, dict)
+        case Noted(text):
+            return isinstance(text, str)
+    return False
+
+
+def _about_fidelities(state: State, event: Event) -> bool:
+    number = len(state.fidelities)
+    match event:
+        case BiasRefuted(fidelity, arm, needed):
+            return _below(fidelity, number - 1) and _below(arm, len(state.labels)) and _finite(needed)
+        case BiasesSet(biases):
+            return isinstance(biases, list | tuple) and len(biases) == number
+        case FidelitiesSet(fidelities):
+            return isinstance(fidelities, dict) and len(fidelities.get("costs", ())) == number
+    return False
+
+
+def _open(state: State, play: int) -> bool:
+    return _is_int(play) and 0 <= play < len(state.plays) and state.plays.takes_outcome(play)
+
+
+def _is_int(value: object) -> bool:
+    return isinstance(value, int) and not isinstance(value, bool)
+
+
+def _below(index: int, limit: int) -> bool:
+    return _is_int(index) and 0 <= index < limit
+
+
+def _finite(number: float) -> bool:
+    return isinstance(number, int | float) and abs(number) <= LARGEST_NUMBER

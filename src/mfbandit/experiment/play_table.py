@@ -1,0 +1,142 @@
+"""All plays of an experiment, a column for each of their properties."""
+
+from array import array
+
+import numpy as np
+from numpy.typing import NDArray
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.errors import InvalidArgument
+from mfbandit.experiment.codec import CODES, Packed
+from mfbandit.experiment.events import Expired, Failed, Told
+
+PENDING, TOLD, FAILED, EXPIRED = range(4)
+
+
+class PlayTable:
+    """Arms, fidelities, states, rewards and costs of plays, by their numbers: some thirty bytes a play.
+
+    >>> plays = PlayTable()
+    >>> plays.add(arm=3, fidelity=1)
+    >>> plays.settle(0, TOLD, reward=0.5, cost=10.0)
+    >>> plays[0], plays.outcome(0)
+    ((3, 1), Told(play=0, reward=0.5, cost=10.0))
+    """
+
+    def __init__(self) -> None:
+        self.arms = array("i")
+        self.fidelities = array("h")
+        self.states = bytearray()
+        self.rewards = array("d")
+        self.costs = array("d")
+        self.told = array("q")  # numbers of plays in the order of their results
+
+    def __len__(self) -> int:
+        return len(self.states)
+
+    def __getitem__(self, play: int) -> tuple[int, int]:
+        """Its arm and fidelity."""
+        return self.arms[play], self.fidelities[play]
+
+    def takes_outcome(self, play: int) -> bool:
+        """Whether a play is pending, or expired and still takes a late result.
+
+        >>> plays = PlayTable()
+        >>> plays.add(arm=0, fidelity=0)
+        >>> plays.takes_outcome(0)
+        True
+        """
+        return self.states[play] in (PENDING, EXPIRED)
+
+    def outcome(self, play: int) -> Told | Failed | Expired | None:
+        """What came of a play, or None while it is pending.
+
+        >>> plays = PlayTable()
+        >>> plays.add(arm=0, fidelity=0)
+        >>> plays.outcome(0) is None
+        True
+        """
+        match self.states[play]:
+            case 1:
+                return Told(play, self.rewards[play], self.costs[play])
+            case 2:
+                return Failed(play, self.costs[play])
+            case 3:
+                return Expired(play)
+        return None
+
+    def results(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """Arms, fidelities, rewards and costs of all results, in the order of telling; each of shape (N,).
+
+        >>> PlayTable().results()[0].shape
+        (0,)
+        """
+        told = np.array(self.told, dtype=np.int64)
+        arms, fidelities = np.array(self.arms, dtype=np.int64), np.array(self.fidelities, dtype=np.int64)
+        rewards, costs = np.array(self.rewards, dtype=np.float64), np.array(self.costs, dtype=np.float64)
+        return arms[told], fidelities[told], rewards[told], costs[told]
+
+    def where(self, plays: IntArray) -> tuple[NDArray[np.short], NDArray[np.intc]]:
+        """Fidelities and arms of many plays.
+
+        >>> plays = PlayTable()
+        >>> plays.add(arm=3, fidelity=1)
+        >>> [part.tolist() for part in plays.where(np.array([0, 0]))]
+        [[1, 1], [3, 3]]
+        """
+        fidelities, arms = np.frombuffer(self.fidelities, np.short), np.frombuffer(self.arms, np.intc)
+        return fidelities[plays], arms[plays]
+
+    def numbers_in(self, state: int) -> IntArray:
+        """The numbers of all plays in a state, increasing.
+
+        >>> plays = PlayTable()
+        >>> plays.add(arm=3, fidelity=1)
+        >>> plays.numbers_in(PENDING).tolist()
+        [0]
+        """
+        return np.flatnonzero(np.frombuffer(bytes(self.states), dtype=np.uint8) == state)
+
+    # One at a time
+
+    def add(self, arm: int, fidelity: int) -> None:
+        """Add a pending play."""
+        self.arms.append(arm)
+        self.fidelities.append(fidelity)
+        self.states.append(PENDING)
+        self.rewards.append(0.0)
+        self.costs.append(0.0)
+
+    def settle(self, play: int, state: int, *, reward: float = 0.0, cost: float = 0.0) -> None:
+        """Write down what came of a play."""
+        self.states[play] = state
+        self.rewards[play] = reward
+        self.costs[play] = cost
+        if state == TOLD:
+            self.told.append(play)
+
+    # Many at once
+
+    def add_all(self, asked: Packed) -> None:
+        """Add packed ``Asked`` events, which must go on from the last number."""
+        if not np.array_equal(asked["play"], np.arange(len(self), len(self) + len(asked))):
+            raise InvalidArgument(f"the log does not fit together: plays must be numbered on from {len(self)}")
+        self.arms.frombytes(asked["arm"].astype(np.intc).tobytes())
+        self.fidelities.frombytes(asked["fidelity"].astype(np.short).tobytes())
+        self.states.extend(bytes(len(asked)))
+        self.rewards.frombytes(bytes(8 * len(asked)))
+        self.costs.frombytes(bytes(8 * len(asked)))
+
+    def settle_all(self, rows: Packed) -> None:
+        """Write down packed ``Told``, ``Failed`` and ``Expired`` events; a late result overrides an expiry."""
+        kinds = rows["kind"]
+        states = np.frombuffer(self.states, dtype=np.uint8)
+        rewards, costs = np.frombuffer(self.rewards), np.frombuffer(self.costs)
+        states[rows["play"][kinds == CODES[Expired]]] = EXPIRED
+        for state, kind in ((FAILED, Failed), (TOLD, Told)):
+            settled = rows[kinds == CODES[kind]]
+            states[settled["play"]] = state
+            costs[settled["play"]] = settled["cost"]
+        told = rows[kinds == CODES[Told]]
+        rewards[told["play"]] = told["reward"]
+        self.told.frombytes(told["play"].astype(np.int64).tobytes())

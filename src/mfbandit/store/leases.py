@@ -1,0 +1,89 @@
+"""Until when pending plays are leased, folded from a log."""
+
+import heapq
+
+import numpy as np
+
+from mfbandit.experiment import CODES, Asked, Expired, Failed, PackedLog, Record, Renewed, Told
+
+
+class Leases:
+    """When the leases of pending plays end; a play without a lease may take for ever.
+
+    >>> from mfbandit.experiment.events import Asked
+    >>> leases = Leases()
+    >>> leases.apply(Record(seq=1, time=0.0, event=Asked(play=0, arm=0, fidelity=0), due=60.0))
+    >>> leases.due
+    {0: 60.0}
+    >>> leases.take_expired(now=30.0), leases.take_expired(now=60.0)
+    ([], [0])
+    """
+
+    def __init__(self) -> None:
+        self.due: dict[int, float] = {}  # seconds since 1970, by the play's number; the last lease last
+        self._queue: list[tuple[float, int]] = []  # a heap; entries that ``due`` does not have any more are void
+
+    def apply(self, record: Record) -> None:
+        """Move on by one event."""
+        event = record.event
+        if isinstance(event, Asked | Renewed):
+            self.due.pop(event.play, None)
+            if record.due is not None:
+                self.due[event.play] = record.due
+                heapq.heappush(self._queue, (record.due, event.play))
+        elif isinstance(event, Told | Failed | Expired):
+            self.due.pop(event.play, None)
+
+    def apply_all(self, log: PackedLog) -> None:
+        """Move on by all events of a packed log; what one at a time gives.
+
+        >>> leases = Leases()
+        >>> leases.apply_all(PackedLog.of_records([Record(1, 0.0, Asked(play=0, arm=0, fidelity=0), due=60.0)]))
+        >>> leases.due
+        {0: 60.0}
+        """
+        kinds, plays, due = log.rows["kind"], log.rows["play"], log.rows["due"]
+        settled = plays[np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)])]
+        leased = np.flatnonzero((kinds == CODES[Asked]) | (kinds == CODES[Renewed]))
+        pending = leased[~np.isin(plays[leased], settled)]
+        _, from_the_end = np.unique(plays[pending][::-1], return_index=True)
+        last = np.sort(pending[::-1][from_the_end])  # the last lease of each pending play, in order
+        before = np.fromiter(self.due, np.int64, len(self.due))
+        for play in before[np.isin(before, settled) | np.isin(before, plays[last])].tolist():
+            del self.due[play]
+        kept = last[~np.isnan(due[last])]
+        self.due.update(zip(plays[kept].tolist(), due[kept].tolist(), strict=True))
+        self._queue = [(end, play) for play, end in self.due.items()]
+        heapq.heapify(self._queue)
+
+    def any_expired(self, now: float) -> bool:
+        """Whether a lease may have run out; void entries count until they are taken out.
+
+        >>> Leases().any_expired(now=0.0)
+        False
+        """
+        return bool(self._queue) and self._queue[0][0] <= now
+
+    def take_expired(self, now: float) -> list[int]:
+        """Take out the plays whose leases have run out, the first to end first.
+
+        >>> Leases().take_expired(now=0.0)
+        []
+        """
+        expired = []
+        while self.any_expired(now):
+            due, play = heapq.heappop(self._queue)
+            if self.due.get(play) == due:  # else it is settled, or was renewed since
+                del self.due[play]
+                expired.append(play)
+        return expired
+
+    def next_to_end(self, number: int) -> list[tuple[int, float]]:
+        """The plays whose leases end first, and when; at most ``number``.
+
+        >>> Leases().next_to_end(3)
+        []
+        """
+        # There may be many leases, and whoever tells a result waits meanwhile: no loop over them in Python.
+        due, plays = np.fromiter(self.due.values(), np.float64, len(self.due)), list(self.due)
+        return [(plays[i], float(due[i])) for i in np.argsort(due, kind="stable")[:number].tolist()]

@@ -1,0 +1,310 @@
+"""One experiment of a store: a core in memory, what else its log folds to, and the end of that log on disk."""
+
+import json
+from collections.abc import Callable, Iterator
+from contextlib import AbstractContextManager, closing, contextmanager
+from dataclasses import dataclass
+from typing import Any, Generic, Protocol, TypeVar
+
+import numpy as np
+
+from mfbandit._internal.typing import IntArray
+from mfbandit.core import Fidelities
+from mfbandit.errors import InvalidArgument, UnknownExperiment
+from mfbandit.experiment import (
+    COLUMNS,
+    WITH_TEXT,
+    Asked,
+    Event,
+    Experiment,
+    Failed,
+    Packed,
+    PackedLog,
+    Record,
+    Renewed,
+    Told,
+)
+from mfbandit.policies import Policy
+from mfbandit.store.database import Connection
+from mfbandit.store.leases import Leases
+from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
+from mfbandit.store.recent import RecentEvents
+from mfbandit.store.request_keys import RequestKeys
+from mfbandit.store.writer import LogEnd, Ticket, Writer
+
+NUMBERS_PER_QUERY = 500
+STALE = -1  # a generation that no writer has
+
+T = TypeVar("T")
+
+
+class Home(Protocol):
+    """What an experiment needs of the store that it is in."""
+
+    @property
+    def name(self) -> str:
+        """How to call it in messages."""
+        ...
+
+    @property
+    def clock(self) -> Callable[[], float]:
+        """Seconds since 1970."""
+        ...
+
+    @property
+    def read_only(self) -> bool:
+        """Whether others write, if anybody does."""
+        ...
+
+    def writer(self) -> Writer:
+        """The one that writes, or an error if this process may not."""
+        ...
+
+    def generation(self) -> int:
+        """Changes when a write failed, and memory is ahead of the disk."""
+        ...
+
+    def lock(self) -> AbstractContextManager[object]:
+        """Orders all that happens to the store's experiments."""
+        ...
+
+    def read(self) -> Connection:
+        """A connection that reads."""
+        ...
+
+
+@dataclass(eq=False)
+class Folded:
+    """Everything that a log has led to.
+
+    Args:
+        entry: what the experiment began with, and where its log ended when it was read.
+        end: where the log ends, as the writer sees it.
+        core: the experiment in memory; its events are taken out and written to disk.
+        lease: seconds that a play may take if nothing else is said; None is for ever.
+        leases: until when pending plays are leased.
+        requests: the requests that had keys.
+        recent: what happened lately.
+        events: how many events there are, those included that are not on disk yet.
+    """
+
+    entry: Entry
+    end: LogEnd
+    core: Experiment
+    lease: float | None
+    leases: Leases
+    requests: RequestKeys
+    recent: RecentEvents
+    events: int
+
+    def take_news(self, now: float, request: str | None, due: float | None) -> list[Record]:
+        """Number the core's new events as those of one request, and fold them into everything else."""
+        records = []
+        for event in self.core.drain():
+            self.events += 1
+            until = due if isinstance(event, Asked | Renewed) else None
+            records.append(record := Record(self.events, now, event, until, request))
+            self.leases.apply(record)
+            self.requests.apply(record)
+            self.recent.apply(record)
+        return records
+
+
+@dataclass(frozen=True)
+class Repeatable(Generic[T]):
+    """A request that may come again: its key, the kind of events it makes, and how to answer from what it made."""
+
+    key: str
+    kind: type[Event]
+    answer: Callable[[Experiment, list[int]], T]
+
+
+class LoggedExperiment:
+    """An experiment of a store, shared by all who use it; whatever fails, it goes on from what is on disk.
+
+    Args:
+        home: the store.
+        name: its name there.
+        policy: the policy it began with, where that is one of your own and not the package's.
+        fidelities: its fidelities, where their concentration is one of your own.
+    """
+
+    def __init__(self, home: Home, name: str, policy: Policy | None, fidelities: Fidelities | None) -> None:
+        self.home, self.name = home, name
+        self._given_policy, self._given_fidelities = policy, fidelities
+        self._deleted = False
+        self._generation = home.generation()
+        self._folded = self._load()
+
+    @contextmanager
+    def current(self) -> Iterator[Folded]:
+        """Inside, nothing changes, and what is seen is what was kept."""
+        with self.home.lock():
+            if self._deleted:
+                raise UnknownExperiment(f"experiment {self.name!r} was deleted from {self.home.name}")
+            generation = self.home.generation()
+            if self._generation != generation:
+                self._folded = self._load()
+                self._generation = generation
+            yield self._folded
+
+    def write(
+        self,
+        verb: Callable[[Experiment], T],
+        *,
+        request: Repeatable[T] | None = None,
+        due: Callable[[Folded], float | None] = lambda _: None,
+        expire: bool = False,
+    ) -> tuple[T, Ticket]:
+        """Run a verb in memory and hand its events to the writer.
+
+        Args:
+            verb: what to do with the experiment in memory.
+            request: the request's key and its answer if it came before; None without a key.
+            due: until when the plays that it asks for or renews are leased.
+            expire: whether to take back plays whose leases have run out first.
+
+        Returns:
+            What the verb returned, and a ticket that is good when its events are on disk.
+        """
+        writer = self.home.writer()
+        with self.current() as folded:
+            made = None if request is None else folded.requests.find(request.key, request.kind)
+            if request is not None and made is not None:
+                return request.answer(folded.core, made), writer.newest()
+            until = due(folded)
+            if expire:
+                self._expire(folded, writer)
+            key = None if request is None else request.key
+            with self._interrupted_is_stale():
+                try:
+                    result = verb(folded.core)
+                except Exception:
+                    self._hand_in(folded, writer, key, until)  # what came before the error has happened
+                    raise
+                return result, self._hand_in(folded, writer, key, until)
+
+    def expire(self) -> Ticket | None:
+        """Take back the plays whose leases have run out; a ticket if there were any."""
+        with self.current() as folded:
+            if not folded.leases.any_expired(self.home.clock()):
+                return None
+            writer = self.home.writer()
+            self._expire(folded, writer)
+            return writer.newest()
+
+    def _expire(self, folded: Folded, writer: Writer) -> None:
+        with self._interrupted_is_stale():
+            for play in folded.leases.take_expired(self.home.clock()):
+                folded.core.expire(play)
+            self._hand_in(folded, writer, None, None)
+
+    def _hand_in(self, folded: Folded, writer: Writer, request: str | None, due: float | None) -> Ticket:
+        news = folded.take_news(self.home.clock(), request, due)
+        return writer.submit((folded.end, news)) if news else writer.newest()
+
+    @contextmanager
+    def _interrupted_is_stale(self) -> Iterator[None]:
+        """Read everything again after an interrupt: memory may be ahead of the disk, or half-way through an event."""
+        try:
+            yield
+        except Exception:
+            raise
+        except BaseException:
+            self._generation = STALE
+            raise
+
+    def refresh(self) -> None:
+        """Read again what others have written meanwhile."""
+        with self.home.lock():
+            self._generation = STALE  # until all is read, nothing of it counts
+            self._folded = self._load()
+            self._generation = self.home.generation()
+
+    def forget(self) -> None:
+        """Tell whoever still has it from now on that it was deleted."""
+        self._deleted = True
+
+    # From the disk
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """Events with their numbers and times; those after number ``after``."""
+        with closing(self.home.read()) as connection:
+            yield from read_records(connection, entry(connection, self.name), after)
+
+    def page(self, after: int, limit: int) -> list[Record]:
+        """At most ``limit`` events after number ``after``; plays and results as they were folded."""
+        with closing(self.home.read()) as connection, connection.reading():
+            records = read_page(connection, entry(connection, self.name), after, limit)
+        with self.current() as folded:
+            _check_as_folded(folded, records)
+        return records
+
+    def _load(self) -> Folded:
+        with closing(self.home.read()) as connection, connection.reading():
+            of = entry(connection, self.name)
+            rows, end = read_all(connection, of)
+            log = PackedLog(rows, _texts(connection, of, rows))
+            folded = self._begin(of, end)
+            folded.core.folded.apply_all(log)
+            folded.leases.apply_all(log)
+            folded.recent.apply_all(log)
+            folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
+        return folded
+
+    def _begin(self, of: Entry, end: LogEnd) -> Folded:
+        """The experiment before its first event, and what will be folded beside it."""
+        first = _definition(of)
+        try:
+            core = Experiment.begun(first, policy=self._given_policy, fidelities=self._given_fidelities)
+        except InvalidArgument as error:
+            where = f"experiment {self.name!r} in {self.home.name}"
+            raise InvalidArgument(f"{where} cannot be opened: {error}") from None
+        state = core.folded
+        return Folded(of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head)
+
+
+def _check_as_folded(folded: Folded, records: list[Record]) -> None:
+    plays = folded.core.folded.plays
+    for seq, _, event, *_ in records:
+        if seq > folded.events or not isinstance(event, Asked | Told | Failed):
+            continue
+        there = 0 <= event.play < len(plays)
+        known = there and (
+            Asked(event.play, *plays[event.play]) if isinstance(event, Asked) else plays.outcome(event.play)
+        )
+        if event != known:
+            raise damaged(folded.entry, f"event {seq} is not the one that was written")
+
+
+def _texts(connection: Connection, of: Entry, rows: Packed) -> dict[int, Record]:
+    """The events that have texts, whole, by their places among the packed ones."""
+    found = connection.query(
+        f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND body IS NOT NULL",  # noqa: S608
+        (of.id,),
+    )
+    numbers = np.flatnonzero(np.isin(rows["kind"], WITH_TEXT)) + 1
+    return {record.seq - 1: record for record in texts_as_written(of, rows, found, numbers)}
+
+
+def _read_numbers(connection: Connection, of: Entry, rows: Packed, numbers: IntArray) -> list[Record]:
+    """The records of these numbers, whole."""
+    found: list[tuple[Any, ...]] = []
+    for start in range(0, len(numbers), NUMBERS_PER_QUERY):
+        part = numbers[start : start + NUMBERS_PER_QUERY].tolist()
+        places = ", ".join("?" * len(part))
+        found += connection.query(
+            f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq IN ({places})",  # noqa: S608
+            (of.id, *part),
+        )
+    return texts_as_written(of, rows, found, numbers)
+
+
+def _definition(of: Entry) -> dict[str, Any]:
+    try:
+        first = json.loads(of.definition)
+        if first.keys() >= {"policy", "fidelities", "arms", "capital", "lease", "id"}:
+            return dict(first)
+    except (ValueError, AttributeError):
+        pass
+    raise damaged(of, "what the experiment began with cannot be read")

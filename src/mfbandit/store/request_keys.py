@@ -1,0 +1,113 @@
+"""Which requests had keys and what they made, folded from a log: so that a repeated request is answered the same."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal import limits
+from mfbandit._internal.typing import IntArray
+from mfbandit.errors import Conflict, InvalidArgument
+from mfbandit.experiment import CODES, WITH_TEXT, ArmAdded, Asked, BiasRefuted, Event, PackedLog, Record, State
+
+
+@dataclass(frozen=True, slots=True)
+class KeyedRequest:
+    """A request that had a key: the kind of its first event, and the numbers of the plays or arms it made."""
+
+    kind: type[Event]
+    made: list[int]
+
+
+def checked_key(key: object) -> str:
+    """A request key: short, and safe to be sent and printed.
+
+    >>> checked_key("")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: request_key must be 1 to 200 printable ASCII characters, got ''
+    """
+    length = limits.MAX_REQUEST_KEY_LENGTH
+    if not isinstance(key, str) or not 0 < len(key) <= length or not key.isascii() or not key.isprintable():
+        raise InvalidArgument(f"request_key must be 1 to {length} printable ASCII characters, got {key!r}")
+    return key
+
+
+class RequestKeys:
+    """The latest requests that had keys, and those whose plays are pending.
+
+    Args:
+        state: of the same log, each event applied to it first.
+    """
+
+    def __init__(self, state: State) -> None:
+        self._state = state
+        self.known: dict[str, KeyedRequest] = {}
+
+    def find(self, key: str, kind: type[Event]) -> list[int] | None:
+        """What the request of that key made, or None if there was none.
+
+        Raises:
+            Conflict: the key was that of another kind of request.
+        """
+        request = self.known.get(checked_key(key))
+        if request is None:
+            return None
+        if request.kind is not kind:
+            raise Conflict(f"Request key {key!r} was already used for another request")
+        return request.made
+
+    def apply(self, record: Record) -> None:
+        """Move on by one event."""
+        event, key = record.event, record.request
+        if key is None or isinstance(event, BiasRefuted):  # which a result of the request caused
+            return
+        request = self.known.get(key)
+        if request is None:
+            request = self.known[key] = KeyedRequest(type(event), [])
+        if isinstance(event, Asked):
+            request.made.append(event.play)
+        elif isinstance(event, ArmAdded):
+            request.made.append(self._state.index[event.label])
+        if len(self.known) > 2 * limits.REQUEST_KEYS_KEPT:
+            self.forget_old()
+
+    def apply_all(self, log: PackedLog, read: Callable[[IntArray], Sequence[Record]]) -> None:
+        """Move on by all events of a whole log; what one at a time gives, with old requests forgotten.
+
+        Args:
+            log: packed events, which have no keys.
+            read: reads the records of these numbers, which have them.
+        """
+        numbers, plays = self._keyed_stretches(log)
+        first_events = read(numbers)
+        made = dict(zip(numbers.tolist(), plays, strict=True))
+        texts = [record for record in log.texts.values() if record.seq not in made]
+        for record in sorted([*first_events, *texts], key=lambda record: record.seq):
+            if record.seq in made:
+                self.known[str(record.request)] = KeyedRequest(type(record.event), made[record.seq])
+            else:
+                self.apply(record)
+
+    def _keyed_stretches(self, log: PackedLog) -> tuple[IntArray, list[list[int]]]:
+        """The latest requests with keys, and those of pending plays: numbers of first events, and plays they made."""
+        rows = log.rows
+        # The events of a request follow each other; only that a bias is refuted may come in between.
+        places = np.flatnonzero(rows["kind"] != CODES[BiasRefuted])
+        kinds = rows["kind"][places]
+        # A text of an event that has none itself is that of its request.
+        keys = np.where(np.isin(kinds, WITH_TEXT), 0, rows["text"][places])
+        first = (keys != 0) & (keys != np.append(0, keys[:-1]))
+        asked = (kinds == CODES[Asked]) & (keys != 0)
+        plays, stretch_of = rows["play"][places[asked]], np.cumsum(first)[asked] - 1
+        starts = places[first] + 1
+        latest = np.arange(max(0, len(starts) - limits.REQUEST_KEYS_KEPT), len(starts))
+        wanted = np.union1d(latest, stretch_of[np.isin(plays, list(self._state.pending))]).astype(np.int64)
+        ends = zip(np.searchsorted(stretch_of, wanted), np.searchsorted(stretch_of, wanted, side="right"), strict=True)
+        return starts[wanted], [plays[start:end].tolist() for start, end in ends]
+
+    def forget_old(self) -> None:
+        """Keep the latest keys, and those of pending plays: an answer that was lost was never told."""
+        pending = self._state.pending
+        for key in list(self.known)[: -limits.REQUEST_KEYS_KEPT]:
+            if not any(play in pending for play in self.known[key].made):
+                del self.known[key]

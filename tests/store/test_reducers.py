@@ -1,0 +1,67 @@
+"""Leases, request keys and recent events: many at once give what one by one gives, for every kind of event."""
+
+from hypothesis import given
+from hypothesis import strategies as st
+
+from mfbandit._internal import limits
+from mfbandit.experiment.codec import PackedLog
+from mfbandit.store.leases import Leases
+from mfbandit.store.recent import RecentEvents
+from mfbandit.store.request_keys import RequestKeys
+from tests.support.logs import begun, logs
+
+
+@given(logs(), st.data())
+def test_leases(records, data):
+    single, twice = Leases(), Leases()
+    for record in records:
+        single.apply(record)
+    cut = data.draw(st.integers(0, len(records)))
+    twice.apply_all(PackedLog.of_records(records[:cut]))
+    twice.apply_all(PackedLog.of_records(records[cut:]))
+    assert list(single.due.items()) == list(twice.due.items())
+    assert single.next_to_end(3) == twice.next_to_end(3)
+    now = data.draw(st.sampled_from([0.0, 1e4, 1e9]))
+    assert single.take_expired(now) == twice.take_expired(now)
+    assert list(single.due.items()) == list(twice.due.items())
+
+
+def folded(records):
+    state = begun()
+    for record in records:
+        state.apply(record.event)
+    return state
+
+
+@given(logs())
+def test_recent_events(records):
+    state = begun()
+    single = RecentEvents(state)
+    for record in records:
+        state.apply(record.event)
+        single.apply(record)
+    many = RecentEvents(folded(records))
+    many.apply_all(PackedLog.of_records(records))
+    assert (single.settled, single.events) == (many.settled, many.events)
+    assert single.timeline.start == many.timeline.start
+    assert single.timeline.width == many.timeline.width
+    # Costs are added up in another order.
+    assert abs(single.timeline.spent - many.timeline.spent).max() < 1e-9
+
+
+@given(logs(), st.sampled_from([1, 3, 100]))
+def test_request_keys(records, kept):
+    before, limits.REQUEST_KEYS_KEPT = limits.REQUEST_KEYS_KEPT, kept
+    try:
+        state = begun()
+        single = RequestKeys(state)
+        for record in records:
+            state.apply(record.event)
+            single.apply(record)
+        single.forget_old()
+        many, log = RequestKeys(state), PackedLog.of_records(records)
+        many.apply_all(log, lambda numbers: [records[number - 1] for number in numbers])
+        many.forget_old()
+    finally:
+        limits.REQUEST_KEYS_KEPT = before
+    assert dict(single.known) == dict(many.known)

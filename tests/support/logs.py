@@ -1,0 +1,131 @@
+"""Logs that can have happened, with every kind of event: for whatever folds them."""
+
+from dataclasses import dataclass, field
+
+from hypothesis import strategies as st
+
+from mfbandit import MFUCB, UCB, Fidelities, MFBayes, SubGaussian
+from mfbandit.experiment.codec import Record
+from mfbandit.experiment.events import (
+    ArmAdded,
+    ArmRestored,
+    ArmRetired,
+    ArmSetAside,
+    Asked,
+    BiasesSet,
+    BiasRefuted,
+    CapitalSet,
+    Event,
+    Expired,
+    Failed,
+    FidelitiesSet,
+    Noted,
+    Paused,
+    PolicySet,
+    Renewed,
+    Resumed,
+    Told,
+)
+from mfbandit.experiment.log_check import check_possible
+from mfbandit.experiment.serialization import fidelities_record, policy_record
+from mfbandit.experiment.state import State
+
+FIDELITIES = Fidelities([0.1, 1], [0.1, 0], SubGaussian(0.2))
+OTHERS = [
+    FIDELITIES,
+    Fidelities([0.2, 1.5], [0.1, 0], SubGaussian(0.3)),
+    Fidelities([0.1, 1], [0.3, 0], SubGaussian(0.2)),
+]
+POLICIES = [MFUCB(), UCB(rho=1.0), MFBayes()]
+ARMS = ["a", "b", "c", "d"]
+COSTS = [0.1, 1.0, 0.7, 1 / 3]
+REWARDS = [0.1, 1 / 3, 1.0, -2.5]
+KINDS = (
+    *["ask"] * 5,
+    *["tell"] * 5,
+    *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
+    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities"],
+)
+
+
+def begun(policy=POLICIES[0]) -> State:
+    return State(policy, FIDELITIES, ARMS, 1e6)
+
+
+@dataclass
+class Written:
+    """A log that is being written: the state so far, and the records."""
+
+    state: State
+    records: list[Record] = field(default_factory=list)
+    late: list[int] = field(default_factory=list)  # expired plays without a late result
+
+    def add(self, event: Event, *, time: float, due: float | None = None, request: str | None = None) -> None:
+        check_possible(self.state, event)
+        self.state.apply(event)
+        self.records.append(Record(len(self.records) + 1, time, event, due, request))
+
+
+@st.composite
+def logs(draw, policy=POLICIES[0], steps=40) -> list[Record]:
+    """Every kind of event in any order that can happen; some requests have keys, and most plays leases."""
+    log, time = Written(begun(policy)), 1000.0
+    for step in range(draw(st.integers(0, steps))):
+        time += draw(st.sampled_from([0.0, 0.5, 40.0, 5000.0]))
+        _one_step(draw, log, draw(st.sampled_from(KINDS)), f"key-{step}", time)
+    return log.records
+
+
+def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
+    state = log.state
+    active = [arm for arm in range(len(state.labels)) if state.stats.active[arm]]
+    request = draw(st.sampled_from([None, key]))
+    due = draw(st.sampled_from([None, time + 60, time + 3600]))
+    pending = list(state.pending)
+    reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
+    if kind == "ask" and active:
+        for _ in range(draw(st.integers(1, 3))):
+            arm, fidelity = draw(st.sampled_from(active)), draw(st.integers(0, 1))
+            log.add(Asked(len(state.plays), arm, fidelity), time=time, due=due, request=request)
+    elif kind == "import" and active:
+        for _ in range(draw(st.integers(1, 3))):
+            play, arm = len(state.plays), draw(st.sampled_from(active))
+            log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
+            log.add(Told(play, reward, cost), time=time, request=request)
+            if draw(st.booleans()):
+                log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+    elif kind in ("tell", "fail", "expire", "renew") and pending:
+        play = draw(st.sampled_from(pending))
+        events: dict[str, Event] = {
+            "tell": Told(play, reward, cost),
+            "fail": Failed(play, cost),
+            "expire": Expired(play),
+            "renew": Renewed(play),
+        }
+        log.add(events[kind], time=time, due=due if kind == "renew" else None)
+        log.late += [play] if kind == "expire" else []
+    elif kind in ("late tell", "late fail") and log.late:
+        play = log.late.pop(draw(st.integers(0, len(log.late) - 1)))
+        log.add(Told(play, reward, cost) if kind == "late tell" else Failed(play, cost), time=time)
+    elif kind == "add":
+        log.add(ArmAdded(f"new-{len(state.labels)}"), time=time, request=request)
+    elif kind == "retire" and len(state.retired) + 1 < len(state.labels):
+        log.add(ArmRetired(draw(st.integers(0, len(state.labels) - 1))), time=time) if active else None
+    elif kind == "set aside" and len(active) > 1:
+        log.add(ArmSetAside(draw(st.sampled_from(active))), time=time)
+    elif kind == "restore" and state.aside:
+        log.add(ArmRestored(draw(st.sampled_from(sorted(state.aside)))), time=time, request=request)
+    elif kind == "pause":
+        log.add(Resumed() if state.paused else Paused(), time=time)
+    elif kind == "capital":
+        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time)
+    elif kind == "policy":
+        log.add(PolicySet(policy_record(draw(st.sampled_from(POLICIES)))), time=time)
+    elif kind == "note":
+        log.add(Noted(draw(st.sampled_from(["", "hello", "ζ"]))), time=time, request=request)
+    elif kind == "refute":
+        log.add(BiasRefuted(0, draw(st.integers(0, len(state.labels) - 1)), 0.5), time=time)
+    elif kind == "biases":
+        log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
+    elif kind == "fidelities":
+        log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
