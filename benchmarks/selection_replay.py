@@ -26,7 +26,7 @@ import mfbandit as mfb
 from mfbandit.core.budget import limit
 from mfbandit.policies.policy import Remembers
 from mfbandit.problems.learning_curves import LearningCurves, bundled_curves
-from mfbandit.search.split_effects import Paired
+from mfbandit.search.split_effects import SplitAdjustedPolicy
 
 LOOKS = (0.25, 0.5, 1.0, 2.0)
 BARS = (0.25, 0.5, 1.0)  # where MFTopTwo has to be ahead
@@ -129,7 +129,7 @@ def played(make: Callable[[float], mfb.Policy], desk: Desk, budget: float) -> in
 
 def without_splits(desk: Desk, budget: float) -> int:
     """MFTopTwo as a search has it by default: what a split does to all arms is taken out first."""
-    policy = Paired(mfb.MFTopTwo(budget))
+    policy = SplitAdjustedPolicy(mfb.MFTopTwo(budget))
     while True:
         arm, fidelity = policy.choose(desk.stats, desk.fidelities)
         if not desk.affords(fidelity):
@@ -137,7 +137,7 @@ def without_splits(desk: Desk, budget: float) -> int:
         split = int(desk.stats.counts[fidelity, arm])
         before = float(desk.stats.sums[fidelity, arm])
         desk.look(arm, fidelity)
-        policy.seen.append((fidelity, arm, split, float(desk.stats.sums[fidelity, arm]) - before))
+        policy.fits.append((fidelity, arm, split, float(desk.stats.sums[fidelity, arm]) - before))
         desk.stats = replace(desk.stats, memory=policy.remember(desk.stats, desk.fidelities))
 
 

@@ -1,3 +1,5 @@
+import inspect
+import json
 import math
 from contextlib import suppress
 from dataclasses import dataclass
@@ -7,6 +9,8 @@ import pytest
 
 from mfbandit import MFUCB, UCB, ContractBroken, Experiment, check_experiment, check_policy
 from mfbandit.errors import CapitalExhausted, Conflict, NoResults, UnknownPlay
+from mfbandit.experiment import AnyExperiment, History
+from mfbandit.testing.experiment_contract import RULES
 
 
 @pytest.mark.parametrize("policy", [UCB(), UCB(rho=0.1), MFUCB(), MFUCB(rho=10)])
@@ -152,6 +156,117 @@ class Forgetful(Faulty):
         return self.policy.choose(self.stats.told, self.fidelities)
 
 
+class ToldOneByOne(Faulty):
+    def tell_many(self, results):
+        for result in results:
+            self.tell(*result)
+
+
+class FailedOneByOne(Faulty):
+    def fail_many(self, plays, cost=0.0):
+        for play in plays:
+            super().fail_many([play], cost)
+
+
+class AddedOneByOne(Faulty):
+    def add_results(self, results):
+        return [play for result in results for play in super(AddedOneByOne, self).add_results([result])]
+
+
+class RenewsAnything(Faulty):
+    def renew_many(self, plays, _=None):
+        return {play if isinstance(play, str) else play.id: None for play in plays}
+
+
+class ForgetsKeys(Faulty):
+    def ask(self, n=None, **_):
+        return super().ask() if n is None else super().ask(n)
+
+
+class Twofold(Faulty):
+    def with_patience(self, seconds):
+        super().with_patience(seconds)
+        return Experiment.from_json(self.to_json())
+
+
+class NeverEnding(Faulty):
+    @property
+    def state(self):
+        return "paused" if self.paused else "running"
+
+
+class Restless(Faulty):
+    def pause(self):
+        pass
+
+
+class Overdrawn(Faulty):
+    def set_capital(self, capital):
+        with suppress(ValueError):
+            super().set_capital(capital)
+
+
+class OneTrackMind(Faulty):
+    def set_policy(self, policy):
+        pass
+
+
+class Prejudiced(Faulty):
+    def set_biases(self, biases):
+        if len(biases) != 3 or biases[0] < biases[1]:
+            super().set_biases(biases)
+
+
+class LastFirst(Faulty):
+    @property
+    def pending(self):
+        return super().pending[::-1]
+
+
+class Outdated(Faulty):
+    def status(self):
+        return {**super().status(), "spent": 0.0}
+
+
+class ByNumber(Faulty):
+    @property
+    def history(self):
+        history = super().history
+        order = np.argsort(history.arms)
+        return History(*(getattr(history, name)[order] for name in ("arms", "fidelities", "rewards", "costs")))
+
+
+class OneForAll(Faulty):
+    kept = None
+
+    @property
+    def stats(self):
+        self.kept = self.kept or super().stats
+        return self.kept
+
+
+class Narrow(Faulty):
+    def bounds(self, _=None):
+        return super().bounds(0.1)
+
+
+class Speechless(Faulty):
+    def note(self, text):
+        pass
+
+
+class Absentminded(Faulty):
+    def to_json(self):
+        record = json.loads(super().to_json())
+        return json.dumps({**record, "log": record["log"][:-1]})
+
+
+class Merciful(Faulty):
+    def restore_arm(self, arm):
+        with suppress(ValueError):
+            super().restore_arm(arm)
+
+
 def test_the_faultless_one_passes():
     check_experiment(Faulty)
 
@@ -174,6 +289,25 @@ def test_the_faultless_one_passes():
         (FirstComeFirstServed, "with plays pending, play .* of the policy must be"),
         (Forgetful, "with plays pending, play .* of the policy must be"),
         (Stubborn, "an arm that was set aside must come back when restored"),
+        (Merciful, "only an arm set aside must be restored"),
+        (ToldOneByOne, "tell_many must keep no result if one is refused"),
+        (FailedOneByOne, "fail_many must fail no play if one is refused"),
+        (AddedOneByOne, "add_results must keep no result if one is refused"),
+        (RenewsAnything, "renewing a settled play must be a Conflict"),
+        (ForgetsKeys, "must refuse request keys and leases"),
+        (Twofold, "with_patience must give the same experiment"),
+        (NeverEnding, "state of a spent capital must be exhausted, got running"),
+        (Restless, "a paused experiment must say so"),
+        (Overdrawn, "capital must cover what is spent or reserved"),
+        (OneTrackMind, r"policy must be UCB\(rho=0.3\)"),
+        (Prejudiced, "fidelities must be Fidelities"),
+        (LastFirst, "keep no result if one is refused|pending must be"),
+        (Outdated, r"spent in the status must be 4.0, got 0.0"),
+        (ByNumber, r"arms of the history must be \[1, 0\], got \[0, 1\]"),
+        (OneForAll, "who writes into the statistics must not change the experiment"),
+        (Narrow, "width|lower in the bounds must be those of all results"),
+        (Speechless, "the last event must be Noted"),
+        (Absentminded, "the log that was read back must be"),
     ],
 )
 def test_faulty_experiments_are_found(kind, message):
@@ -185,3 +319,11 @@ def test_errors_are_of_the_kinds_that_callers_expect():
     assert issubclass(CapitalExhausted, RuntimeError)
     assert issubclass(Conflict, ValueError)
     assert issubclass(UnknownPlay, LookupError)
+
+
+def test_every_part_of_the_protocol_is_used_by_a_rule():
+    """Whoever adds to the protocol adds a rule."""
+    sources = [inspect.getsource(module) for module in {inspect.getmodule(rule) for rule in RULES} if module]
+    parts = [name for name in vars(AnyExperiment) if not name.startswith("_")]
+    unused = [name for name in parts if not any(f".{name}" in source for source in sources)]
+    assert unused == []

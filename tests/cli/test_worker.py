@@ -123,7 +123,7 @@ def test_a_worker_told_to_end_hands_its_play_back(lab, number, code):
             job.send_signal(number)
             _, complained = job.communicate(timeout=30)  # the play would take 60
             assert job.returncode == code
-            assert "1 play under way given up" in complained
+            assert "1 pending play given up" in complained
             assert "Traceback" not in complained
             assert len(events(exp, Failed)) == i + 1
             (lab / mark).unlink()
@@ -158,7 +158,7 @@ def test_a_worker_told_to_end_while_the_service_is_down(lab):
         job.send_signal(signal.SIGTERM)
         _, complained = job.communicate(timeout=20)
     assert job.returncode == 143
-    assert "plays under way are left to their leases" in complained
+    assert "pending plays are left to their leases" in complained
 
 
 def test_a_play_that_takes_too_long(lab):

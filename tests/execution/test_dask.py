@@ -137,7 +137,7 @@ def test_an_interrupt_while_a_play_is_put_on_trial():
 
 
 def test_a_play_that_begins_anew_has_its_whole_time_again(tmp_path, monkeypatch):
-    monkeypatch.setattr("mfbandit.execution.runner.SLACK", 0.0)
+    monkeypatch.setattr("mfbandit.execution.play_runner.OVERDUE_GRACE_SECONDS", 0.0)
     exp = Experiment(MFUCB(), arms=1, fidelities=FID, capital=1.0)
 
     def once_it_is_half_done():
@@ -163,7 +163,7 @@ def test_a_cluster_that_starts_workers_for_plays():
 
 
 def test_a_cluster_without_workers_is_said(caplog, monkeypatch):
-    monkeypatch.setattr("mfbandit.execution.runner.ALONE", 0.2)
+    monkeypatch.setattr("mfbandit.execution.worker_usage.NO_WORKER_WARNING_SECONDS", 0.2)
     exp = Experiment(MFUCB(), arms=3, fidelities=FID, capital=3.0)
     with cluster(0) as (local, client):
         later = threading.Timer(2.5, local.scale, [1])

@@ -31,9 +31,9 @@ from mfbandit import (
     run,
     seeded,
 )
-from mfbandit.execution.attempt import LONGEST_ERROR, SeededPlay, attempt
-from mfbandit.execution.display import Look, _panel, line, shown
-from mfbandit.execution.worker_pool import Cells, Inline, crew
+from mfbandit.execution.attempt import MAX_ERROR_CHARACTERS, SeededPlay, make_attempt
+from mfbandit.execution.display import RunProgress, _panel, progress_display, progress_line
+from mfbandit.execution.worker_pool import InlineExecutor, SingleProcessWorkers, worker_pool
 from mfbandit.experiment.events import ArmSetAside, Asked, Expired, Failed, Noted, Renewed, Told
 from mfbandit.store.writer import Ticket
 from tests.support import objectives
@@ -140,7 +140,7 @@ class TestMisbehaving:
 
     def test_each_is_failed_and_named_and_others_go_on(self, caplog, monkeypatch):
         exp = experiment(self.ARMS, 150.0)
-        monkeypatch.setattr("mfbandit.execution.runner.SLACK", 1.0)
+        monkeypatch.setattr("mfbandit.execution.play_runner.OVERDUE_GRACE_SECONDS", 1.0)
         with processes(3) as pool, caplog.at_level(logging.WARNING, "mfbandit"):
             ran = run(exp, objectives.misbehaving, pool, timeout=0.5, progress=False)
         bad = set(self.ARMS) - {"fine", "good"}
@@ -243,7 +243,7 @@ class TestMisbehaving:
 
     def test_workers_that_never_come_back_are_lost(self, monkeypatch):
         """An executor of which nothing is heard: what was handed out is dropped, and in the end that is said."""
-        monkeypatch.setattr("mfbandit.execution.runner.SLACK", 0.1)
+        monkeypatch.setattr("mfbandit.execution.play_runner.OVERDUE_GRACE_SECONDS", 0.1)
         exp = experiment(["a", "b", "c"], 40.0)
         with pytest.raises(RuntimeError, match=r"every worker is lost: 2 of 2 .* longer than 0.1 s"):
             run(exp, objectives.noisy, Silent(), workers=2, timeout=0.1)
@@ -251,7 +251,7 @@ class TestMisbehaving:
         assert len(events(exp, Failed)) == 2
 
     def test_a_worker_that_comes_back_late_works_again(self, monkeypatch):
-        monkeypatch.setattr("mfbandit.execution.runner.SLACK", 0.1)
+        monkeypatch.setattr("mfbandit.execution.play_runner.OVERDUE_GRACE_SECONDS", 0.1)
         exp, late = experiment(["a", "b"], 20.0), Silent()
         threading.Timer(0.5, late.answer).start()
         with ThreadPoolExecutor(1) as pool:
@@ -292,6 +292,16 @@ class TestMisbehaving:
         }
         assert exp.spent == 5
 
+    def test_rewards_outside_the_range_fail_at_a_service(self, tmp_path):
+        with served(tmp_path / "a.db") as service, connect(service.url) as there:
+            fidelities = Fidelities([1], concentration=Bounded())
+            exp = there.create("e", UCB(), arms=2, fidelities=fidelities, capital=5.0)
+            ran = run(exp, lambda play: 1.5 if play.arm else 0.5, InlineExecutor())
+            assert {failure.error for failure in ran.failures} == {
+                "reward must lie in 0 to 1, as the fidelities say, got 1.5"
+            }
+            assert exp.spent == 5
+
     def test_when_every_arm_fails_the_last_error_is_told(self):
         exp = experiment(2)
         with ThreadPoolExecutor(2) as pool, pytest.raises(NoActiveArms, match=r"2 set aside .* reward must be finite"):
@@ -301,9 +311,9 @@ class TestMisbehaving:
         def objective(_):
             raise ValueError("x\n" * 10_000)
 
-        error = attempt(objective, SeededPlay("x-0", 0, 0, 1.0, "a", 0)).error
+        error = make_attempt(objective, SeededPlay("x-0", 0, 0, 1.0, "a", 0)).error
         assert error is not None
-        assert len(error) == LONGEST_ERROR + 3
+        assert len(error) == MAX_ERROR_CHARACTERS + 3
         assert "\n" not in error
 
     def test_errors_that_cannot_be_told(self, tmp_path):
@@ -319,7 +329,7 @@ class TestMisbehaving:
         with served(tmp_path / "a.db") as service, connect(service.url) as there:
             exp = there.create("e", MFUCB(), arms=["silent", "half"], fidelities=FID)
             with pytest.raises(NoActiveArms):
-                run(exp, objective, Inline())
+                run(exp, objective, InlineExecutor())
             notes = {note.text.partition("failed: ")[2] for note in events(exp, Noted)}
         assert notes == {"Silent", r"ValueError: half a \udcff"}
 
@@ -363,7 +373,7 @@ class TestInterrupts:
             _, said = job.communicate(timeout=30)
         assert job.returncode != 0
         assert "KeyboardInterrupt" in said
-        assert "plays under way given up" in said
+        assert "pending plays given up" in said
         with Store(tmp_path / "a.db") as store:
             exp = store.open("e")
             asked, told, failed = (events(exp, kind) for kind in (Asked, Told, Failed))
@@ -522,7 +532,7 @@ class TestStored:
         with ThreadPoolExecutor(1) as pool:
             ran = run(exp, objective, pool)
         assert ran.told == 2
-        assert "was not taken: play" in caplog.text
+        assert "was not accepted: play" in caplog.text
 
 
 class Silent(Executor):
@@ -594,17 +604,19 @@ class TestInput:
 
 
 class TestDisplay:
-    LOOK = Look(30.0, 100.0, "[ad]:x:\n", (12, 3), ("a", "b", "c", "d", "e", "f"), 1, 7, 8, 61.0, 140.0, "paused")
+    PROGRESS = RunProgress(
+        30.0, 100.0, "[ad]:x:\n", (12, 3), ("a", "b", "c", "d", "e", "f"), 1, 7, 8, 61.0, 140.0, "paused"
+    )
 
     def test_a_line(self):
-        assert line(self.LOOK) == (
+        assert progress_line(self.PROGRESS) == (
             "1:01: spent 30 of 100 (30 %), 15 results (12 + 3), best [ad]:x: , 7 of 8 workers busy, 1 failed, "
             "set aside: a, b, c, d, e and 1 more, 2:20 left, paused"
         )
 
     def test_a_panel(self):
         out = io.StringIO()
-        Console(file=out, width=100).print(_panel(self.LOOK))
+        Console(file=out, width=100).print(_panel(self.PROGRESS))
         for words in (
             "30 of 100 (30 %)",
             "12 + 3",
@@ -615,7 +627,7 @@ class TestDisplay:
             "about 2:20 left",
         ):
             assert words in out.getvalue()
-        Console(file=out, width=100).print(_panel(Look(5.0, None, None, (0,), (), 0, 0, 8, 3725.0)))
+        Console(file=out, width=100).print(_panel(RunProgress(5.0, None, None, (0,), (), 0, 0, 8, 3725.0)))
         assert "no result yet" in out.getvalue()
         assert "1:02:05" in out.getvalue()
 
@@ -649,19 +661,19 @@ class TestDisplay:
         assert "2 of 2 busy" in screen.getvalue()
 
     def test_nothing_where_none_is_wanted(self, capsys):
-        with shown(False) as screen:
-            assert screen is None
+        with progress_display(False) as display:
+            assert display is None
         assert capsys.readouterr().err == ""
 
 
 def test_single_processes_are_ended():
     with processes(2) as pool:
-        cells = crew(pool, None, objectives.noisy).repaired()
-        assert isinstance(cells, Cells)
-        hanging = cells.submit(time.sleep, 60)
-        quick = cells.submit(time.sleep, 0)
+        single = worker_pool(pool, None, objectives.noisy).repaired()
+        assert isinstance(single, SingleProcessWorkers)
+        hanging = single.submit(time.sleep, 60)
+        quick = single.submit(time.sleep, 0)
         quick.result()
-        assert cells.repaired() is cells
-        cells.close()
+        assert single.repaired() is single
+        single.close()
         with pytest.raises(Exception, match="terminated abruptly"):
             hanging.result()

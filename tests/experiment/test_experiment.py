@@ -46,13 +46,14 @@ def test_keeps_the_contract_after_every_reload():
             self._text = Experiment(policy, arms=arms, fidelities=fid, capital=capital).to_json()
 
         def __getattr__(self, name):
-            if name == "spent":
-                return Experiment.from_json(self._text).spent
+            if isinstance(getattr(Experiment, name), property):
+                return getattr(Experiment.from_json(self._text), name)
 
             def call(*args, **kwargs):
                 experiment = Experiment.from_json(self._text)
                 try:
-                    return getattr(experiment, name)(*args, **kwargs)
+                    result = getattr(experiment, name)(*args, **kwargs)
+                    return self if result is experiment else result
                 finally:
                     self._text = experiment.to_json()
 

@@ -298,7 +298,7 @@ class TestSpends:
         forests = [RandomForestClassifier(), ExtraTreesClassifier()]
         search = MFSearchCV(pipe, {"model": forests}, resource="model__n_estimators", values=(2, 8), capital=4)
         assert search.fit(X, Y).best_params_["model__n_estimators"] == 8
-        with pytest.raises(ValueError, match=r"got 'model__n_estimators', which model=GaussianNB\(\) has not"):
+        with pytest.raises(ValueError, match=r"got 'model__n_estimators', which model=GaussianNB\(\) does not have"):
             search.set_params(param_grid={"model": [*forests, GaussianNB()]}).fit(X, Y)
 
     def test_different_estimators(self):

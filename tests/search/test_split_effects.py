@@ -7,7 +7,7 @@ from hypothesis import strategies as st
 
 from mfbandit import Fidelities, MFTopTwo
 from mfbandit.core.stats import Stats
-from mfbandit.search.split_effects import Paired, split_effects
+from mfbandit.search.split_effects import SplitAdjustedPolicy, split_effects
 
 
 def stats_of(seen, fidelities, arms):
@@ -41,11 +41,11 @@ class TestSplitEffects:
         assert split_effects(arms, splits, scores) == pytest.approx(expected, abs=0.02)
 
 
-class TestPaired:
+class TestSplitAdjustedPolicy:
     def test_a_hard_split_does_not_count_against_those_who_met_it(self):
         seen = [(0, arm, 0, 0.5 + 0.01 * arm) for arm in range(6)]
         seen += [(0, arm, 1, 0.4 + 0.01 * arm) for arm in (2, 3, 4, 5)]
-        policy, fidelities = Paired(MFTopTwo(10), seen=seen), Fidelities([1])
+        policy, fidelities = SplitAdjustedPolicy(MFTopTwo(10), fits=seen), Fidelities([1])
         stats = stats_of(seen, 1, 6)
         assert MFTopTwo(10).recommend(stats, fidelities) == 1
         assert policy.recommend(stats, fidelities) == 5
@@ -53,5 +53,5 @@ class TestPaired:
 
     def test_a_log_may_be_read_from_its_start(self):
         seen = [(0, 0, 0, 0.5), (1, 0, 0, 0.7)]
-        adjusted = Paired(MFTopTwo(10), seen=seen).adjusted(stats_of(seen[:1], 2, 1))
+        adjusted = SplitAdjustedPolicy(MFTopTwo(10), fits=seen).adjusted(stats_of(seen[:1], 2, 1))
         assert adjusted.sums[1, 0] == 0

@@ -14,7 +14,7 @@ from sklearn.model_selection import (
     TimeSeriesSplit,
 )
 
-from mfbandit.search.splits import Splits, nested_order, raised
+from mfbandit.search.splits import Splits, nested_order, raise_small_fractions
 
 
 def labels_of(sizes, seed):
@@ -52,7 +52,7 @@ class TestSplits:
         assert set(small) <= set(large)
         assert not set(large) & set(test)
         assert (test == same).all()
-        assert len(large) == max(splits.least, round(max(one, other) * (60 - len(test))))
+        assert len(large) == max(splits.min_samples, round(max(one, other) * (60 - len(test))))
         if classifier:
             assert set(y[small]) == {0, 1, 2}
 
@@ -82,11 +82,11 @@ class TestSplits:
     def test_new_splits_after_the_splitters_own(self, cv, limit):
         x, y = np.zeros((20, 1)), labels_of([10, 10], 1)
         splits = Splits(cv, x, y, classifier=True, seed=1)
-        assert splits.limit == limit
-        first, later = splits.sample(0, 1.0)[1], splits.sample(splits.number, 1.0)[1]
+        assert splits.max_splits == limit
+        first, later = splits.sample(0, 1.0)[1], splits.sample(splits.n_splits, 1.0)[1]
         assert (first.tolist() == later.tolist()) == (limit is not None)
-        again = Splits(cv, x, y, classifier=True, seed=1).sample(splits.number, 0.5)
-        assert [part.tolist() for part in again] == [part.tolist() for part in splits.sample(splits.number, 0.5)]
+        again = Splits(cv, x, y, classifier=True, seed=1).sample(splits.n_splits, 0.5)
+        assert [part.tolist() for part in again] == [part.tolist() for part in splits.sample(splits.n_splits, 0.5)]
 
     def test_a_splitter_with_a_seed_begins_with_its_own_splits(self):
         x, cv = np.zeros((20, 1)), ShuffleSplit(3, random_state=7)
@@ -122,8 +122,8 @@ class TestSplits:
 class TestRaised:
     def test_a_warning_says_to_what(self):
         with pytest.warns(UserWarning, match=r"0\.01 of 40 training samples is fewer than 4.*raised to it: \[0\.1, 1"):
-            assert raised((0.01, 0.05, 1.0), training=40, least=4) == (0.1, 1.0)
+            assert raise_small_fractions((0.01, 0.05, 1.0), training_size=40, min_samples=4) == (0.1, 1.0)
 
     def test_fewer_samples_than_classes(self):
         with pytest.warns(UserWarning, match="raised"):
-            assert raised((0.5, 1.0), training=3, least=5) == (1.0,)
+            assert raise_small_fractions((0.5, 1.0), training_size=3, min_samples=5) == (1.0,)

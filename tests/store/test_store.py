@@ -39,6 +39,7 @@ from mfbandit import (
     UnknownPlay,
     check_experiment,
 )
+from mfbandit.experiment import AnyExperiment
 from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
@@ -134,14 +135,16 @@ class TestContract:
                     store.create(self.name, policy, arms=arms, fidelities=fidelities, capital=capital)
 
             def __getattr__(self, name):
-                with Store(self.path) as store:
-                    value = getattr(store.open(self.name), name)
-                if not callable(value):
-                    return value
+                if isinstance(getattr(AnyExperiment, name), property):
+                    with Store(self.path) as store:
+                        return getattr(store.open(self.name), name)
 
                 def call(*args, **options):
                     with Store(self.path) as store:
-                        return getattr(store.open(self.name), name)(*args, **options)
+                        experiment = store.open(self.name)
+                        result = getattr(experiment, name)(*args, **options)
+                        result = list(result) if name == "plays" else result
+                        return self if result is experiment else result
 
                 return call
 

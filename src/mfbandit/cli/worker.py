@@ -48,7 +48,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
     (reward, cost). Its module is looked for in the current folder first. The play's lease is renewed meanwhile; if
     this process dies, the play is asked for again when the lease ends. Ctrl-C or SIGTERM gives the play back at once.
     """
-    from mfbandit.execution import Inline, run
+    from mfbandit.execution import InlineExecutor, run
 
     function = imported_objective(objective)
     with _sigterm_as_interrupt() as ended, call.store(writing=True, patience=patience) as store:
@@ -56,7 +56,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
             ran = run(
                 store.open(call.name),
                 function,
-                Inline(),
+                InlineExecutor(),
                 retries=retries,
                 timeout=timeout,
                 seed=seed,

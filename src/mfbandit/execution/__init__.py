@@ -2,10 +2,10 @@
 
 from mfbandit.execution.attempt import SeededPlay, seeded
 from mfbandit.execution.runner import Ran, run
-from mfbandit.execution.worker_pool import Inline
+from mfbandit.execution.worker_pool import InlineExecutor
 
 __all__ = [
-    "Inline",
+    "InlineExecutor",
     "Ran",
     "SeededPlay",
     "run",

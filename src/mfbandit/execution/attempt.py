@@ -1,4 +1,4 @@
-"""One attempt at a play, as a worker makes it: the objective is called, and whatever goes wrong is told, not raised."""
+"""One attempt at a play, as a worker makes it: call the objective, and return an error instead of raising it."""
 
 import queue
 import signal
@@ -16,8 +16,7 @@ from mfbandit._internal.validation import number
 from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument
 
-LONGEST_ERROR = 300  # characters of an error that are kept
-PAIR = 2  # a reward and what it cost
+MAX_ERROR_CHARACTERS = 300
 
 
 @dataclass(frozen=True, slots=True)
@@ -25,8 +24,8 @@ class SeededPlay(Play):
     """A play with a random seed of its own: what an objective is called with.
 
     Args:
-        seed: below 2³²; depends on the seed of the whole job and on the play, and is the same in every attempt, so that
-            a worker that dies changes no result.
+        seed: below 2³². It depends on the seed of the whole run and on the play, and is the same in every attempt, so
+            that a worker that dies changes no result.
         attempt: 1 the first time, 2 after a first failure, and so on.
 
     >>> SeededPlay("demo-0", 0, 2, 1000.0, "ad-a", seed=7).rng().integers(10)
@@ -37,19 +36,20 @@ class SeededPlay(Play):
     attempt: int = 1
 
     def rng(self) -> np.random.Generator:
-        """A fresh random generator from the seed."""
+        """Return a new random generator with this seed."""
         return np.random.default_rng(self.seed)
 
 
 Objective = Callable[[SeededPlay], float | tuple[float, float]]
+"""Takes a play; returns its reward, or its reward and its cost."""
 
 
 def seeded(play: Play, seed: int = 0) -> SeededPlay:
-    """The play with the random seed that :func:`~mfbandit.run` gives it.
+    """Return the play with the random seed that :func:`~mfbandit.run` gives it.
 
     Args:
         play: from ``ask``.
-        seed: of the whole job.
+        seed: of the whole run.
 
     >>> play = Play("demo-0", 0, 2, 1000.0, "ad-a")
     >>> seeded(play, seed=1).seed == seeded(play, seed=1).seed != seeded(play, seed=2).seed
@@ -61,8 +61,15 @@ def seeded(play: Play, seed: int = 0) -> SeededPlay:
 
 
 @dataclass(frozen=True, slots=True)
-class Outcome:
-    """What came of an attempt: a reward, and a cost where the objective said one, or else an error; and its seconds."""
+class AttemptResult:
+    """The result of an attempt: a reward, and a cost if the objective returned one; or else an error.
+
+    Args:
+        reward: None if the attempt failed.
+        cost: None if the play cost what its fidelity costs.
+        error: why the attempt failed, in one line.
+        seconds: how long it took.
+    """
 
     reward: float | None
     cost: float | None
@@ -70,90 +77,95 @@ class Outcome:
     seconds: float
 
 
-def attempt(objective: Objective, play: SeededPlay, timeout: float | None = None) -> Outcome:
+def make_attempt(objective: Objective, play: SeededPlay, timeout: float | None = None) -> AttemptResult:
     """Call the objective once.
 
     Args:
         objective: takes the play, returns a reward or (reward, cost).
         play: what to play.
-        timeout: seconds after which it has failed; None is never. In the main thread of a process, where the workers of
-            a process pool run, it is interrupted; elsewhere it is left behind in a thread of its own.
+        timeout: seconds after which the attempt has failed; None is never. In the main thread of a process, where the
+            workers of a process pool run, the objective is interrupted. Elsewhere it is left in a thread of its own.
 
     >>> play = SeededPlay("demo-0", 0, 0, 1.0, "ad-a", seed=7)
-    >>> attempt(lambda play: 0.5, play).reward
+    >>> make_attempt(lambda play: 0.5, play).reward
     0.5
-    >>> attempt(lambda play: "good", play).error
+    >>> make_attempt(lambda play: "good", play).error
     "reward must be a number, got 'good'"
     """
     began = time.perf_counter()
     try:
-        reward, cost = _checked(_within(timeout, lambda: objective(play)))
+        reward, cost = _checked(_call_within(timeout, lambda: objective(play)))
     except _TimeIsUp:
-        return Outcome(None, None, too_long(timeout), time.perf_counter() - began)
+        return AttemptResult(None, None, timeout_error(timeout), time.perf_counter() - began)
     except KeyboardInterrupt:  # not the play's failure
         raise
     except BaseException as error:  # also sys.exit: a worker goes on after any play
-        return Outcome(None, None, described(error), time.perf_counter() - began)
-    return Outcome(reward, cost, None, time.perf_counter() - began)
+        return AttemptResult(None, None, describe_error(error), time.perf_counter() - began)
+    return AttemptResult(reward, cost, None, time.perf_counter() - began)
 
 
-def too_long(timeout: float | None) -> str:
-    """The error of a play that took too long.
+def timeout_error(timeout: float | None) -> str:
+    """Return the error of a play that took too long.
 
-    >>> too_long(2.0)
+    >>> timeout_error(2.0)
     'it took longer than 2 s'
     """
     return f"it took longer than {timeout:g} s"
 
 
-def described(error: BaseException) -> str:
-    """An error in one line that is not too long; our own say enough without their type.
+def describe_error(error: BaseException) -> str:
+    """Return an error in one line of limited length, with its type unless the message is our own.
 
-    >>> described(ZeroDivisionError("division by zero"))
+    >>> describe_error(ZeroDivisionError("division by zero"))
     'ZeroDivisionError: division by zero'
     """
     try:
         text = " ".join(str(error).split())
-    except Exception:  # somebody's own error, which cannot be told
+    except Exception:  # somebody's own error, which has no text
         text = ""
-    text = text.encode("utf-8", "backslashreplace").decode()  # halves of characters cannot be sent or kept
+    text = text.encode("utf-8", "backslashreplace").decode()  # lone surrogates can be neither sent nor stored
     if not (isinstance(error, _NoResult) and text):
         text = f"{type(error).__name__}: {text}" if text else type(error).__name__
-    return text if len(text) <= LONGEST_ERROR else f"{text[:LONGEST_ERROR]}..."
+    return text if len(text) <= MAX_ERROR_CHARACTERS else f"{text[:MAX_ERROR_CHARACTERS]}..."
 
 
-class _NoResult(ValueError):
+class _NoResult(InvalidArgument):
     """The objective returned something that is no result."""
 
 
 class _TimeIsUp(BaseException):  # not an Exception: an objective that catches those must not go on
-    """The alarm went off."""
+    """The timeout has passed."""
 
 
 def _checked(result: object) -> tuple[float, float | None]:
     try:
-        if isinstance(result, tuple):
-            if len(result) != PAIR:
+        match result:
+            case tuple((reward, cost)):
+                return number("reward", reward), checked_cost(cost)
+            case tuple():
                 raise InvalidArgument(f"an objective must return a reward or (reward, cost), got {result!r}")
-            return number("reward", result[0]), checked_cost(result[1])
         return number("reward", result), None
-    except ValueError as error:
+    except InvalidArgument as error:
         raise _NoResult(str(error)) from None
 
 
-def _within(seconds: float | None, call: Callable[[], object]) -> object:
-    """What a call returns, if it does so within these seconds."""
+def _call_within(seconds: float | None, call: Callable[[], object]) -> object:
+    """Return what a call returns, if it does so within these seconds."""
     if seconds is None:
         return call()
     if threading.current_thread() is threading.main_thread() and hasattr(signal, "setitimer"):
         with _alarm(seconds):
             return call()
+    return _call_in_thread(seconds, call)
+
+
+def _call_in_thread(seconds: float, call: Callable[[], object]) -> object:
     done: queue.SimpleQueue[tuple[object, BaseException | None]] = queue.SimpleQueue()
 
     def work() -> None:
         try:
             done.put((call(), None))
-        except BaseException as error:  # raised again where it is waited for
+        except BaseException as error:  # raised again by the caller
             done.put((None, error))
 
     threading.Thread(target=work, name="play", daemon=True).start()
@@ -168,7 +180,7 @@ def _within(seconds: float | None, call: Callable[[], object]) -> object:
 
 @contextmanager
 def _alarm(seconds: float) -> Iterator[None]:
-    def ring(number: int, frame: FrameType | None) -> None:  # noqa: ARG001 - what a handler takes
+    def ring(_number: int, _frame: FrameType | None) -> None:
         raise _TimeIsUp
 
     before = signal.signal(signal.SIGALRM, ring)

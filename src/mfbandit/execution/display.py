@@ -1,75 +1,80 @@
-"""How a job of expensive plays is going: a live display on a terminal, a plain line now and then elsewhere."""
+"""Show the progress of a run: a live display on a terminal, a line now and then elsewhere."""
 
 import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING
 
 from mfbandit._internal.imports import installed
 from mfbandit._internal.progress import print_line
 
-LIVE_EVERY, LINE_EVERY = 0.5, 10.0  # seconds between two looks
-FIRST_LINE = 2.0  # what is over sooner needs no line
+if TYPE_CHECKING:
+    from rich.console import RenderableType
+    from rich.live import Live
+
+LIVE_REFRESH_SECONDS, LINE_INTERVAL_SECONDS = 0.5, 10.0
+FIRST_LINE_AFTER_SECONDS = 2.0  # a run that ends sooner needs no line
+MAX_NAMES_SHOWN = 5
 
 
 @dataclass(frozen=True)
-class Look:
-    """What is shown.
+class RunProgress:
+    """What is shown of a run.
 
     Args:
         spent: capital spent so far.
-        capital: all there is; None is unlimited.
+        capital: what all plays may cost; None is unlimited.
         best: the name of the arm that would be recommended now, if any has a result.
         results: how many results there are at each fidelity.
-        aside: names of the arms that were set aside.
-        failed: plays of this job that failed for good.
-        busy: workers at work.
+        set_aside: names of the arms that were set aside.
+        failed: plays of this run that failed.
+        busy: workers that are making a play.
         workers: all workers.
-        seconds: since the job began.
-        left: estimated seconds until the capital is spent, where that can be said.
-        state: what it is doing, if that is not plain work.
+        seconds: since the run began.
+        seconds_left: estimated seconds until the capital is spent; None if that is not known.
+        state: "paused", or empty.
     """
 
     spent: float
     capital: float | None
     best: str | None
     results: tuple[int, ...]
-    aside: tuple[str, ...]
+    set_aside: tuple[str, ...]
     failed: int
     busy: int
     workers: int
     seconds: float
-    left: float | None = None
+    seconds_left: float | None = None
     state: str = ""
 
 
-class Shown:
-    """Shows looks; ``due`` says when the next one is wanted, in the time of ``time.monotonic``."""
+class ProgressDisplay:
+    """Shows progress; ``due`` says when it is to be shown next, in the time of ``time.monotonic``."""
 
-    def __init__(self, every: float, first: float, live: Any = None) -> None:  # noqa: ANN401 - Rich's Live
-        self._every, self._live = every, live
+    def __init__(self, interval: float, first: float, live: "Live | None" = None) -> None:
+        self._interval, self._live = interval, live
         self.due = time.monotonic() + first
 
-    def show(self, look: Look) -> None:
-        """Show how things are now."""
-        self.due = time.monotonic() + self._every
+    def show(self, progress: RunProgress) -> None:
+        """Show the progress now."""
+        self.due = time.monotonic() + self._interval
         if self._live is not None:
-            self._live.update(_panel(look), refresh=True)
+            self._live.update(_panel(progress), refresh=True)
         else:
-            print_line(line(look))
+            print_line(progress_line(progress))
 
 
 @contextmanager
-def shown(wanted: bool | None) -> Iterator[Shown | None]:
-    """Something to show looks on, or None.
+def progress_display(wanted: bool | None) -> Iterator[ProgressDisplay | None]:
+    """Yield a display, or None.
 
     Args:
-        wanted: False for nothing, None and True for a live display on a terminal and lines elsewhere.
+        wanted: False for none; None and True for a live display on a terminal and lines elsewhere.
 
-    >>> with shown(False) as screen:
-    ...     screen is None
+    >>> with progress_display(False) as display:
+    ...     display is None
     True
     """
     if wanted is False:
@@ -79,40 +84,41 @@ def shown(wanted: bool | None) -> Iterator[Shown | None]:
         from rich.live import Live
 
         with Live(console=Console(stderr=True), auto_refresh=False, transient=False) as live:
-            yield Shown(LIVE_EVERY, 0.0, live)
+            yield ProgressDisplay(LIVE_REFRESH_SECONDS, 0.0, live)
     else:
-        yield Shown(LINE_EVERY, FIRST_LINE)
+        yield ProgressDisplay(LINE_INTERVAL_SECONDS, FIRST_LINE_AFTER_SECONDS)
 
 
-def line(look: Look) -> str:
-    """A look in one line.
+def progress_line(progress: RunProgress) -> str:
+    """Format progress in one line.
 
-    >>> line(Look(30.0, 100.0, "ad-b", (12, 3), (), 0, 7, 8, 61.0, 140.0))
+    >>> progress_line(RunProgress(30.0, 100.0, "ad-b", (12, 3), (), 0, 7, 8, 61.0, 140.0))
     '1:01: spent 30 of 100 (30 %), 15 results (12 + 3), best ad-b, 7 of 8 workers busy, 2:20 left'
     """
-    parts = [f"spent {capital(look)}", f"{sum(look.results):,} results ({_plus(look)})"]
-    parts += [f"best {look.best}"] if look.best is not None else []
-    parts += [f"{look.busy} of {look.workers} workers busy"] if look.workers != 1 else []  # one is busy or showing this
-    parts += [f"{look.failed:,} failed"] if look.failed else []
-    parts += [f"set aside: {_names(look.aside)}"] if look.aside else []
-    parts += [f"{clock(look.left)} left"] if look.left is not None else []
-    parts += [look.state] if look.state else []
-    return f"{clock(look.seconds)}: {' '.join(', '.join(parts).split())}"  # a label may have line breaks
+    parts = [f"spent {spent_of_capital(progress)}", f"{sum(progress.results):,} results ({_by_fidelity(progress)})"]
+    parts += [f"best {progress.best}"] if progress.best is not None else []
+    parts += [f"{progress.busy} of {progress.workers} workers busy"] if progress.workers != 1 else []
+    parts += [f"{progress.failed:,} failed"] if progress.failed else []
+    parts += [f"set aside: {_names(progress.set_aside)}"] if progress.set_aside else []
+    parts += [f"{clock(progress.seconds_left)} left"] if progress.seconds_left is not None else []
+    parts += [progress.state] if progress.state else []
+    return f"{clock(progress.seconds)}: {' '.join(', '.join(parts).split())}"  # a label may have line breaks
 
 
-def capital(look: Look) -> str:
-    """What was spent, of what.
+def spent_of_capital(progress: RunProgress) -> str:
+    """Format the capital spent, and of what.
 
-    >>> capital(Look(30.0, None, None, (1,), (), 0, 0, 1, 1.0))
+    >>> spent_of_capital(RunProgress(30.0, None, None, (1,), (), 0, 0, 1, 1.0))
     '30'
     """
-    if look.capital is None:
-        return f"{look.spent:,.6g}"
-    return f"{look.spent:,.6g} of {look.capital:,.6g} ({look.spent / look.capital:.0%})".replace("%", " %")
+    if progress.capital is None:
+        return f"{progress.spent:,.6g}"
+    share = f"{progress.spent / progress.capital:.0%}".replace("%", " %")
+    return f"{progress.spent:,.6g} of {progress.capital:,.6g} ({share})"
 
 
 def clock(seconds: float) -> str:
-    """Seconds as hours, minutes and seconds.
+    """Format seconds as hours, minutes and seconds.
 
     >>> clock(61), clock(7325)
     ('1:01', '2:02:05')
@@ -122,33 +128,41 @@ def clock(seconds: float) -> str:
     return f"{hours}:{minutes:02}:{rest:02}" if hours else f"{minutes}:{rest:02}"
 
 
-def _plus(look: Look) -> str:
-    return " + ".join(f"{number:,}" for number in look.results)
+def _by_fidelity(progress: RunProgress) -> str:
+    return " + ".join(f"{number:,}" for number in progress.results)
 
 
 def _names(labels: tuple[str, ...]) -> str:
-    few = 5
-    more = f" and {len(labels) - few} more" if len(labels) > few else ""
-    return ", ".join(labels[:few]) + more
+    more = f" and {len(labels) - MAX_NAMES_SHOWN} more" if len(labels) > MAX_NAMES_SHOWN else ""
+    return ", ".join(labels[:MAX_NAMES_SHOWN]) + more
 
 
-def _panel(look: Look) -> Any:  # noqa: ANN401 - something Rich can show
-    from rich.progress_bar import ProgressBar
+def _panel(progress: RunProgress) -> "RenderableType":
     from rich.table import Table
-    from rich.text import Text
 
-    rows: list[tuple[str, Any]] = [("capital", capital(look))]
-    if look.capital is not None:
-        rows += [("", ProgressBar(total=look.capital, completed=min(look.spent, look.capital), width=40))]
-    rows += [("results", f"{sum(look.results):,}: {_plus(look)}, from the lowest fidelity to the highest")]
-    rows += [("best so far", Text(look.best) if look.best is not None else "no result yet")]
-    rows += [("workers", f"{look.busy} of {look.workers} busy")] if look.workers != 1 else []
-    rows += [("failed", f"[yellow]{look.failed:,} play{'s' * (look.failed != 1)}[/]")] if look.failed else []
-    rows += [("set aside", Text(_names(look.aside), "yellow"))] if look.aside else []
-    left = "" if look.left is None else f", about {clock(look.left)} left"
-    rows += [("time", f"{clock(look.seconds)}{left}")]
-    rows += [("now", look.state)] if look.state else []
     table = Table.grid(padding=(0, 2))
-    for name, text in rows:
+    for name, text in _rows(progress):
         table.add_row(f"[dim]{name}[/]", text)
     return table
+
+
+def _rows(progress: RunProgress) -> "Iterator[tuple[str, RenderableType]]":
+    from rich.progress_bar import ProgressBar
+    from rich.text import Text
+
+    yield "capital", spent_of_capital(progress)
+    if progress.capital is not None:
+        done = min(progress.spent, progress.capital)
+        yield "", ProgressBar(total=progress.capital, completed=done, width=40)
+    yield "results", f"{sum(progress.results):,}: {_by_fidelity(progress)}, from the lowest fidelity to the highest"
+    yield "best so far", Text(progress.best) if progress.best is not None else "no result yet"
+    if progress.workers != 1:  # one is busy, or shows this
+        yield "workers", f"{progress.busy} of {progress.workers} busy"
+    if progress.failed:
+        yield "failed", f"[yellow]{progress.failed:,} play{'s' * (progress.failed != 1)}[/]"
+    if progress.set_aside:
+        yield "set aside", Text(_names(progress.set_aside), "yellow")
+    left = "" if progress.seconds_left is None else f", about {clock(progress.seconds_left)} left"
+    yield "time", f"{clock(progress.seconds)}{left}"
+    if progress.state:
+        yield "now", progress.state

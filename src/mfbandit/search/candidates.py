@@ -9,8 +9,9 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid
 
 from mfbandit.errors import InvalidArgument
+from mfbandit.search.sklearn_types import Estimator, ParamGrid
 
-MOST_LETTERS = 60  # of a name
+MAX_LABEL_CHARACTERS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -18,42 +19,44 @@ class Candidate:
     """One arm of a search.
 
     Args:
-        label: what people call it.
+        label: its name.
         estimator: what is cloned.
         settings: the parameters that are set on the clone.
-        params: what ``cv_results_["params"]`` says.
+        params: its entry in ``cv_results_["params"]``.
 
     >>> from sklearn.linear_model import Ridge
     >>> candidate = Candidate("alpha=2", Ridge(), {"alpha": 2.0}, {"alpha": 2.0})
-    >>> candidate.made(seed=1)
+    >>> candidate.build(seed=1)
     Ridge(alpha=2.0, random_state=1)
     """
 
     label: str
-    estimator: Any
+    estimator: Estimator
     settings: Mapping[str, Any]
     params: Mapping[str, Any]
 
-    def made(self, seed: int | None = None, **more: Any) -> Any:  # noqa: ANN401 - scikit-learn has no types
-        """A clone with its settings and ``more``; with a seed, every ``random_state`` that is None becomes it."""
-        made = clone(self.estimator).set_params(**clone(dict(self.settings), safe=False), **more)
+    def build(self, seed: int | None = None, **more: object) -> Estimator:
+        """Clone the estimator, with its settings and ``more``; a seed replaces every ``random_state`` that is None."""
+        built = clone(self.estimator).set_params(**clone(dict(self.settings), safe=False), **more)
         if seed is not None:
-            unset = [name for name, value in made.get_params().items() if value is None and _is_seed(name)]
-            made.set_params(**dict.fromkeys(unset, seed))
-        return made
+            unset = [name for name, value in built.get_params().items() if value is None and _is_seed(name)]
+            built.set_params(**dict.fromkeys(unset, seed))
+        return built
 
 
 def _is_seed(name: str) -> bool:
     return name.rpartition("__")[2] == "random_state"
 
 
-def listed(estimator: Any, param_grid: Any, candidates: Any) -> list[Candidate]:  # noqa: ANN401
-    """All candidates, from a grid of parameters or a list of settings, estimators or (name, estimator) pairs.
+def list_candidates(
+    estimator: Estimator, param_grid: ParamGrid | None, candidates: Sequence[object] | None
+) -> list[Candidate]:
+    """List all candidates of a grid of parameters, or of settings, estimators or (name, estimator) pairs.
 
     >>> from sklearn.linear_model import Lasso, Ridge
-    >>> [one.label for one in listed(Ridge(), {"alpha": [1, 10]}, None)]
+    >>> [one.label for one in list_candidates(Ridge(), {"alpha": [1, 10]}, None)]
     ['alpha=1', 'alpha=10']
-    >>> [one.label for one in listed(None, None, [Ridge(), ("sparse", Lasso())])]
+    >>> [one.label for one in list_candidates(None, None, [Ridge(), ("sparse", Lasso())])]
     ['Ridge', 'sparse']
     """
     if (param_grid is None) == (candidates is None):
@@ -64,61 +67,68 @@ def listed(estimator: Any, param_grid: Any, candidates: Any) -> list[Candidate]:
     given = list(ParameterGrid(param_grid) if candidates is None else candidates)
     if not given:
         raise InvalidArgument(f"candidates must be at least one, got {given}")
-    found = _renamed([_candidate(one, estimator) for one in given])
+    found = _with_unique_labels([_candidate(one, estimator) for one in given])
+    _check_same_kind(found)
+    return found
+
+
+def _check_same_kind(found: list[Candidate]) -> None:
     kinds = {(is_classifier(one.estimator), is_regressor(one.estimator)) for one in found}
     if len(kinds) > 1:
         raise InvalidArgument(
             "candidates must be all classifiers, all regressors or all neither, got "
             + ", ".join(dict.fromkeys(type(one.estimator).__name__ for one in found))
         )
-    return found
 
 
-def first(estimator: Any, candidates: Any) -> Any:  # noqa: ANN401
-    """The estimator that says what kind of search this is: the one given, or the first candidate; else None.
+def representative_estimator(estimator: Estimator, candidates: object) -> Estimator:
+    """Return the estimator that decides the kind of search: the given one, else the first candidate, else None.
 
     >>> from sklearn.linear_model import Ridge
-    >>> first(None, [("ridge", Ridge())])
+    >>> representative_estimator(None, [("ridge", Ridge())])
     Ridge()
     """
     if estimator is not None:
         return estimator
     for one in candidates if isinstance(candidates, Sequence) else ():
-        inner = one[1] if _is_pair(one) else one
+        _, inner = _named(one)
         if hasattr(inner, "fit"):
             return inner
     return None
 
 
-def _is_pair(one: object) -> bool:
-    return isinstance(one, tuple) and len(one) == 2 and isinstance(one[0], str)  # noqa: PLR2004
+def _named(one: object) -> tuple[str, Estimator]:
+    match one:
+        case tuple((str() as name, inner)):
+            return name, inner
+    return type(one).__name__, one
 
 
-def _candidate(one: Any, estimator: Any) -> Candidate:  # noqa: ANN401
+def _candidate(one: object, estimator: Estimator) -> Candidate:
     if isinstance(one, Mapping):
         if estimator is None:
             raise InvalidArgument(f"estimator must be given for candidates that are settings, got None for {dict(one)}")
-        return Candidate(_name(one) or type(estimator).__name__, estimator, one, dict(one))
-    name, inner = one if _is_pair(one) else (type(one).__name__, one)
+        return Candidate(_label(one) or type(estimator).__name__, estimator, one, dict(one))
+    name, inner = _named(one)
     if not hasattr(inner, "fit") or isinstance(inner, type):
         raise InvalidArgument(f"candidates must be settings, estimators or (name, estimator) pairs, got {one!r}")
     return Candidate(name, inner, {}, {"estimator": inner})
 
 
-def _name(settings: Mapping[str, Any]) -> str:
-    name = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
-    return name if len(name) <= MOST_LETTERS else name[: MOST_LETTERS - 3] + "..."
+def _label(settings: Mapping[str, object]) -> str:
+    label = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
+    return label if len(label) <= MAX_LABEL_CHARACTERS else label[: MAX_LABEL_CHARACTERS - 3] + "..."
 
 
 def _short(value: object) -> str:
     return f"{value:g}" if isinstance(value, float) else str(value)
 
 
-def _renamed(found: list[Candidate]) -> list[Candidate]:
-    """Names that occur more than once get a number."""
+def _with_unique_labels(found: list[Candidate]) -> list[Candidate]:
+    """Number the labels that occur more than once."""
     seen: Counter[str] = Counter()
     taken = {one.label for one in found}
-    renamed = []
+    unique = []
     for one in found:
         seen[one.label] += 1
         label = one.label
@@ -127,23 +137,23 @@ def _renamed(found: list[Candidate]) -> list[Candidate]:
             if label in taken:
                 seen[one.label] += 1
         taken.add(label)
-        renamed.append(replace(one, label=label))
-    return renamed
+        unique.append(replace(one, label=label))
+    return unique
 
 
 def check_resource(found: list[Candidate], resource: str) -> None:
-    """Refuse a resource that is no parameter of every candidate, or that a candidate sets itself.
+    """Refuse a resource that some candidate does not have as a parameter, or sets itself.
 
     >>> from sklearn.linear_model import Ridge
-    >>> check_resource(listed(Ridge(), {"alpha": [1]}, None), "n_trees")
+    >>> check_resource(list_candidates(Ridge(), {"alpha": [1]}, None), "n_trees")
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: resource must be a parameter of every candidate, got 'n_trees', which
-        alpha=1 has not
+        alpha=1 does not have
     """
     for one in found:
-        if resource not in one.made().get_params():  # settings may exchange a step of a pipeline
+        if resource not in one.build().get_params():  # settings may exchange a step of a pipeline
             raise InvalidArgument(
-                f"resource must be a parameter of every candidate, got {resource!r}, which {one.label} has not"
+                f"resource must be a parameter of every candidate, got {resource!r}, which {one.label} does not have"
             )
         if resource in one.settings:
             raise InvalidArgument(

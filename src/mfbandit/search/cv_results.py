@@ -1,6 +1,6 @@
-"""What a search found, in scikit-learn's ``cv_results_`` format."""
+"""The results of a search, in scikit-learn's ``cv_results_`` format."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any
 
 import numpy as np
@@ -8,54 +8,61 @@ from numpy.typing import NDArray
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Bounds
-from mfbandit.search.scheduler import Standing, Trial
+from mfbandit.search.fit_and_score import Trial
+from mfbandit.search.score_estimates import ScoreEstimates
 
 
 def cv_results(
-    made: Sequence[Trial], params: Sequence[Mapping[str, Any]], *, bounds: Bounds, standing: Standing, best: int
+    trials: Sequence[Trial],
+    params: Sequence[Mapping[str, Any]],
+    *,
+    bounds: Bounds,
+    estimates: ScoreEstimates,
+    best: int,
 ) -> dict[str, Any]:
-    """The columns that scikit-learn's searches have, and those of fidelities.
+    """Make the columns that scikit-learn's searches have, and those of fidelities.
 
     Scores, their deviation and times are those of the highest fidelity at which a candidate was tried
-    (``fidelity``, by name). ``rank_test_score`` is 1 for the candidate that was chosen; then come those with a score at
-    the highest fidelity, those without, and last those that failed; within each, the largest ``estimate`` first, and
-    among equal ones the largest score.
+    (``fidelity``, by name). ``rank_test_score`` is 1 for the candidate that was chosen. Then come those with a score at
+    the highest fidelity, those without, and last those that failed. Within each group the largest ``estimate`` comes
+    first, and among equal ones the largest score.
 
     Args:
-        made: all plays.
+        trials: all plays.
         params: the candidates' settings; K of them.
         bounds: of every candidate at every fidelity; (M, K).
-        standing: estimates and bounds of candidates at the highest fidelity; (K,).
+        estimates: of the candidates' scores at the highest fidelity; (K,).
         best: the candidate that was chosen.
     """
-    heights = _heights(bounds.plays)
-    kept = [_kept(made, arm, int(height)) for arm, height in enumerate(heights)]
-    times = [[trial.outcome for trial in trials] for trials in kept]
-    scores = [np.array([trial.outcome.score for trial in trials]) for trials in kept]
+    highest = _highest_fidelities(bounds.plays)
+    shown = [_scored(trials, arm, int(fidelity)) for arm, fidelity in enumerate(highest)]
+    results = [[trial.outcome for trial in each] for each in shown]
+    scores = [np.array([result.score for result in each]) for each in results]
     table: dict[str, Any] = {}
     for name in ("fit_time", "score_time"):
-        values = [np.array([getattr(outcome, name) for outcome in outcomes]) for outcomes in times]
+        values = [np.array([getattr(result, name) for result in each]) for each in results]
         table[f"mean_{name}"], table[f"std_{name}"] = _each(np.mean, values), _each(np.std, values)
     table |= _param_columns(params)
     table["params"] = [dict(one) for one in params]
-    by_split = [{trial.split: trial.outcome.score for trial in trials} for trials in kept]
+    by_split = [{trial.split: trial.outcome.score for trial in each} for each in shown]
     for i in range(1 + max(max(each, default=-1) for each in by_split)):
         table[f"split{i}_test_score"] = np.array([each.get(i, np.nan) for each in by_split])
     table["mean_test_score"], table["std_test_score"] = _each(np.mean, scores), _each(np.std, scores)
     table["rank_test_score"] = _ranks(
-        np.array([standing.estimate, table["mean_test_score"]]), heights, top=len(bounds.plays) - 1, best=best
+        np.array([estimates.estimate, table["mean_test_score"]]), highest, top=len(bounds.plays) - 1, best=best
     )
     table["candidate"] = np.array(bounds.labels, dtype=object)
     names = np.array([*bounds.fidelities, "none"], dtype=object)
-    table["fidelity"] = names[heights]
-    table["estimate"], table["lower_bound"], table["upper_bound"] = standing.estimate, standing.lower, standing.upper
-    return table | _spending(made, len(params)) | _by_fidelity(made, bounds)
+    table["fidelity"] = names[highest]
+    table["estimate"], table["lower_bound"] = estimates.estimate, estimates.lower
+    table["upper_bound"] = estimates.upper
+    return table | _spending(trials, len(params)) | _by_fidelity(trials, bounds)
 
 
-def as_given(results: Mapping[str, Any], order: IntArray) -> dict[str, Any]:
-    """The same columns with candidate ``order[k]`` in row k moved to its own row.
+def in_given_order(results: Mapping[str, Any], order: IntArray) -> dict[str, Any]:
+    """Return the same columns with row k moved to row ``order[k]``.
 
-    >>> as_given({"params": ["b", "a"], "cost": np.array([2.0, 1.0])}, np.array([1, 0]))
+    >>> in_given_order({"params": ["b", "a"], "cost": np.array([2.0, 1.0])}, np.array([1, 0]))
     {'params': ['a', 'b'], 'cost': array([1., 2.])}
     """
     rows = np.argsort(order)
@@ -65,17 +72,17 @@ def as_given(results: Mapping[str, Any], order: IntArray) -> dict[str, Any]:
     }
 
 
-def _heights(plays: IntArray) -> IntArray:
+def _highest_fidelities(plays: IntArray) -> IntArray:
     """The highest fidelity with a result of each candidate; −1 for none."""
-    heights = np.where(plays > 0, np.arange(len(plays))[:, None], -1).max(axis=0)
-    return np.asarray(heights)
+    highest = np.where(plays > 0, np.arange(len(plays))[:, None], -1).max(axis=0)
+    return np.asarray(highest)
 
 
-def _kept(made: Sequence[Trial], arm: int, fidelity: int) -> list[Trial]:
-    return [one for one in made if one.arm == arm and one.fidelity == fidelity and not one.outcome.failed]
+def _scored(trials: Sequence[Trial], arm: int, fidelity: int) -> list[Trial]:
+    return [one for one in trials if one.arm == arm and one.fidelity == fidelity and not one.outcome.failed]
 
 
-def _each(statistic: Any, values: Sequence[FloatArray]) -> FloatArray:  # noqa: ANN401 - np.mean or np.std
+def _each(statistic: Callable[[FloatArray], Any], values: Sequence[FloatArray]) -> FloatArray:
     return np.array([statistic(one) if len(one) else np.nan for one in values])
 
 
@@ -93,9 +100,9 @@ def _param_columns(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return columns
 
 
-def _ranks(values: FloatArray, heights: IntArray, *, top: int, best: int) -> NDArray[np.int32]:
+def _ranks(values: FloatArray, highest: IntArray, *, top: int, best: int) -> NDArray[np.int32]:
     """Ranks by group, then by estimate, then by mean score; ``values`` has these two as rows."""
-    group = np.where(heights == top, 1, np.where(heights >= 0, 2, 3))
+    group = np.where(highest == top, 1, np.where(highest >= 0, 2, 3))
     group[best] = 0
     estimate, score = np.nan_to_num(values, nan=-np.inf)
     keys = list(zip(group.tolist(), (-estimate).tolist(), (-score).tolist(), strict=True))
@@ -103,17 +110,17 @@ def _ranks(values: FloatArray, heights: IntArray, *, top: int, best: int) -> NDA
     return np.array([1 + ordered.index(key) for key in keys], dtype=np.int32)
 
 
-def _spending(made: Sequence[Trial], arms: int) -> dict[str, Any]:
+def _spending(trials: Sequence[Trial], arms: int) -> dict[str, Any]:
     cost, failed = np.zeros(arms), np.zeros(arms, dtype=np.int64)
-    for trial in made:
+    for trial in trials:
         cost[trial.arm] += trial.cost
         failed[trial.arm] += trial.outcome.failed
     return {"cost": cost, "failed_plays": failed}
 
 
-def _by_fidelity(made: Sequence[Trial], bounds: Bounds) -> dict[str, Any]:
+def _by_fidelity(trials: Sequence[Trial], bounds: Bounds) -> dict[str, Any]:
     cost = np.zeros(bounds.plays.shape)
-    for trial in made:
+    for trial in trials:
         cost[trial.fidelity, trial.arm] += trial.cost
     columns: dict[str, Any] = {}
     for m, name in enumerate(bounds.fidelities):

@@ -18,61 +18,63 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_method_params
 
-from mfbandit._internal import progress
+from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import flag, number, positive, whole
 from mfbandit.core import Concentration, Fidelities, SubGaussian, bounds_table
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFTopTwo, Policy
-from mfbandit.search.candidates import Candidate, check_resource, first, listed
-from mfbandit.search.cv_results import as_given, cv_results
-from mfbandit.search.fit_and_score import Data, Outcome, Plays
-from mfbandit.search.rungs import SAMPLES, Ladder, ladder
-from mfbandit.search.scheduler import Trials
-from mfbandit.search.splits import Splits, raised
+from mfbandit.search.candidates import Candidate, check_resource, list_candidates, representative_estimator
+from mfbandit.search.cv_results import cv_results, in_given_order
+from mfbandit.search.fit_and_score import FitRunner, SearchData
+from mfbandit.search.rungs import SAMPLES, Rungs, checked_rungs
+from mfbandit.search.scheduler import SearchScheduler
+from mfbandit.search.sklearn_types import Estimator, ParamGrid, RandomState, Samples, Scorer, Splitter
+from mfbandit.search.splits import Splits, raise_small_fractions
 
-SHARE = 0.75  # of one full fit of every candidate: the capital by default
-ROUNDS = 2  # of a candidate's splits that the capital by default pays for at least
+DEFAULT_CAPITAL_SHARE = 0.75  # of one full fit of every candidate
+DEFAULT_CAPITAL_ROUNDS = 2  # of a candidate's splits that the default capital pays for at least
 COSTS = ("samples", "seconds")
 
 
 class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
-    r"""Chooses among candidates by cheap fits on small samples, and expensive ones only where these cannot tell.
+    r"""A search that fits candidates on small samples first, and on large ones only where small ones cannot tell.
 
     A candidate is an arm. A play is one fit-and-score on one train/test split, with a fraction of the training samples
     (a fidelity); the score is the reward. It costs its fraction of a full fit, so that a capital of 40 pays for 40 fits
-    on all training samples, or for 640 on a sixteenth of them. Where the capital goes is up to a policy of the package.
+    on all training samples, or for 640 on a sixteenth of them. A policy of the package decides where the capital goes.
 
     The i-th play of every candidate at a fidelity is on the same split i, so that candidates are compared on equal
     terms, and each further play is on a new one. Samples are stratified for classifiers, and nested: the one at a
     smaller fraction is part of the one at a larger. The test part is always whole. With a number of folds as ``cv``,
     and with a splitter that shuffles, splits never end: after its own, new shuffles follow. A splitter that does not
     shuffle has no more than its own: a candidate that has seen them all with all training samples has the score that
-    GridSearchCV would give it, and is left alone from then on. Groups decide what is trained and what is tested on, as
+    GridSearchCV would give it, and is retired. Groups decide what is trained and what is tested on, as
     the splitter says; samples for small fractions are drawn from rows, not from whole groups.
 
-    A policy that models scores, as the default does, is shown them without what a split did to all candidates, and
-    those far below the median at a floor. Of two candidates that never differ in three plays, one is left alone.
+    A policy that models scores, as the default does, is shown them without split effects: what a split did to all
+    candidates. Scores far below the median are shown as a minimum score. Of two candidates whose scores are equal in
+    three plays, one is retired.
 
     A fit that fails or scores NaN is a failed play, at the same cost. Three in a row set a candidate aside, and it is
     never the best.
 
     **Reproducible**: with a ``random_state`` and ``n_jobs=1`` the result is always the same, and every
-    ``random_state=None`` of a candidate is given a seed. Plays are asked for in rounds of ``batch``, each waiting for
-    all its fits; those under way count as pending. With ``batch`` fixed the result is the same for any ``n_jobs`` and
-    backend; by default it is the number of workers, and the result that of so many. With ``cost="seconds"`` the clock
-    has a say, and no two runs need be alike.
+    ``random_state=None`` of a candidate is given a seed. Plays are asked for in rounds of ``batch``, each of which
+    waits for all its fits. With ``batch`` fixed the result is the same for any ``n_jobs`` and backend. By default it is
+    the number of workers, and the result depends on that number. With ``cost="seconds"`` the result depends on the
+    clock.
 
     Args:
-        estimator: what has the parameters of ``param_grid``; None where candidates are estimators themselves.
+        estimator: the estimator whose parameters ``param_grid`` sets; None where candidates are estimators themselves.
         param_grid: names of parameters and the values to try, as for GridSearchCV.
         candidates: instead of a grid, a list of settings (dictionaries), of estimators, or of (name, estimator) pairs.
-        fractions: of the training samples, increasing and ending at 1; the fidelities. One too small to hold a sample
-            of each class is raised, with a warning.
+        fractions: of the training samples, increasing and ending at 1; the fidelities. One that is too small to hold
+            a sample of each class is raised, with a warning.
         resource: "n_samples", or a parameter that makes a fit cheap when it is small, such as "n_estimators".
         values: of that parameter, increasing; they are the fidelities then, each at its share of the last one's cost.
         policy: the rule that picks plays; by default :class:`~mfbandit.MFTopTwo` with this capital, which needs no
-            biases. With little capital it may look at some of the candidates only, drawn at random.
+            biases. With little capital it may try some of the candidates only, drawn at random.
         biases: ζ of each fidelity: how far a candidate's expected score may lie from that with all samples; the last
             is 0. For policies that need them.
         capital: what all plays may cost: in full fits, or in seconds. By default three quarters of a full fit of
@@ -98,9 +100,9 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         stopped_early_: whether the best candidate's lower bound passed all others' upper bounds before the end.
         spent_: of the capital.
         capital_: what there was to spend.
-        plays_: every :class:`~mfbandit.search.scheduler.Trial`, in order.
+        plays_: every :class:`~mfbandit.search.fit_and_score.Trial`, in order.
         experiment_: the :class:`~mfbandit.Experiment`, with its log; its arms are the candidates in the random order in
-            which they are looked at first.
+            which they are tried first.
         audit_: the :class:`~mfbandit.core.audit.Audit` of the biases, None where there are none.
         fidelities_: the :class:`~mfbandit.Fidelities`, with learned costs and noise.
         n_splits_, refit_time_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_: as in scikit-learn.
@@ -115,10 +117,10 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
     True
     """
 
-    def __init__(  # noqa: PLR0913 - scikit-learn's estimators are told everything here
+    def __init__(  # noqa: PLR0913 - scikit-learn's estimators take all their parameters here
         self,
-        estimator: Any = None,  # noqa: ANN401 - scikit-learn has no types
-        param_grid: Any = None,  # noqa: ANN401
+        estimator: Estimator = None,
+        param_grid: ParamGrid = None,
         *,
         candidates: Sequence[Any] | None = None,
         fractions: Sequence[float] = (1 / 16, 1 / 4, 1),
@@ -128,13 +130,13 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         biases: Sequence[float] | None = None,
         capital: float | None = None,
         cost: str = "samples",
-        scoring: Any = None,  # noqa: ANN401
-        cv: Any = None,  # noqa: ANN401
+        scoring: Scorer = None,
+        cv: Splitter = None,
         refit: bool = True,
         n_jobs: int | None = None,
         batch: int | None = None,
         noise: float | Concentration | None = None,
-        random_state: Any = None,  # noqa: ANN401
+        random_state: RandomState = None,
         error_score: float | str = math.nan,
         verbose: int = 0,
     ) -> None:
@@ -158,61 +160,63 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.error_score = error_score
         self.verbose = verbose
 
-    def fit(self, X: Any, y: Any = None, **params: Any) -> "MFSearchCV":  # noqa: ANN401, N803 - scikit-learn's names
+    def fit(self, X: Samples, y: Samples = None, **params: object) -> "MFSearchCV":  # noqa: N803 - scikit-learn's name
         """Spend the capital on plays, choose the best candidate and fit it on all samples.
 
         Args:
             X: samples; shape (n, features), or whatever the candidates take.
-            y: what is to be predicted; shape (n,) or (n, outputs), or None.
-            params: for the candidates' ``fit`` and the splitter, such as ``sample_weight`` and ``groups``.
+            y: targets; shape (n,) or (n, outputs), or None.
+            params: further arguments of the candidates' ``fit`` and the splitter, such as ``sample_weight`` and
+                ``groups``.
         """
-        found, rungs = self._checked()
+        candidates, rungs = self._checked_arguments()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        order = np.random.default_rng([seed, len(found)]).permutation(len(found))
-        found = [found[k] for k in order]  # a policy may look at the first ones only
+        order = np.random.default_rng([seed, len(candidates)]).permutation(len(candidates))
+        candidates = [candidates[k] for k in order]  # a policy may try the first ones only
         scorer, _ = self._get_scorers()
-        X, y = indexable(X, y)  # noqa: N806
-        routed = self._get_routed_params_for_fit(_check_method_params(X, params=params))
-        splits = Splits(self.cv, X, y, classifier=is_classifier(self._kind), seed=seed, arguments=routed.splitter.split)
+        x, y = indexable(X, y)
+        routed = self._get_routed_params_for_fit(_check_method_params(x, params=params))
+        classifier = is_classifier(self._representative)
+        splits = Splits(self.cv, x, y, classifier=classifier, seed=seed, arguments=routed.splitter.split)
         if rungs.resource == SAMPLES:
-            rungs = Ladder(SAMPLES, raised(rungs.values, splits.training, splits.least))
-        data = Data(X, y, scorer, routed.estimator.fit, routed.scorer.score, self.error_score)
-        plays = Plays(found, rungs, splits, data, None if self.random_state is None else seed)
-        trials = self._trials(found, rungs, splits)
-        stopped = self._spend(trials, plays)
-        self._keep(trials, plays, order, stopped=stopped)
-        self.scorer_, self.multimetric_, self.n_splits_ = scorer, False, splits.number
+            rungs = Rungs(SAMPLES, raise_small_fractions(rungs.values, splits.training_size, splits.min_samples))
+        data = SearchData(x, y, scorer, routed.estimator.fit, routed.scorer.score, self.error_score)
+        runner = FitRunner(candidates, rungs, splits, data, None if self.random_state is None else seed)
+        scheduler = self._scheduler(candidates, rungs, splits)
+        stopped = self._spend_capital(scheduler, runner)
+        self._set_results(scheduler, runner, order, stopped=stopped)
+        self.scorer_, self.multimetric_, self.n_splits_ = scorer, False, splits.n_splits
         if self.refit:
-            self._refit(plays, trials.best())
+            self._refit(runner, scheduler.best())
         return self
 
-    # What was given
+    # What scikit-learn asks
 
     @property
-    def _kind(self) -> Any:  # noqa: ANN401
+    def _representative(self) -> Estimator:
         """The estimator that says whether this is a classifier or a regressor."""
-        return first(self.estimator, self.candidates)
+        return representative_estimator(self.estimator, self.candidates)
 
-    def _as_one(self) -> "MFSearchCV":
-        """The same search with an estimator: scikit-learn looks at that, and there may be candidates only."""
+    def _with_estimator(self) -> "MFSearchCV":
+        """The same search with an estimator, which scikit-learn looks at; there may be candidates only."""
         other = copy(self)
-        other.estimator = self._kind
+        other.estimator = self._representative
         return other
 
-    def __sklearn_tags__(self) -> Any:  # noqa: ANN401
-        one = self._as_one()
+    def __sklearn_tags__(self) -> object:
+        search = self._with_estimator()
         # Without any estimator there is nothing to ask yet, as when it is shown in a notebook.
         return (
             super(BaseSearchCV, self).__sklearn_tags__()
-            if one.estimator is None
-            else BaseSearchCV.__sklearn_tags__(one)
+            if search.estimator is None
+            else BaseSearchCV.__sklearn_tags__(search)
         )
 
-    def get_metadata_routing(self) -> Any:  # noqa: ANN401
-        """Who wants which metadata; see scikit-learn's guide on metadata routing."""
-        return BaseSearchCV.get_metadata_routing(self._as_one())
+    def get_metadata_routing(self) -> object:
+        """Return who wants which metadata; see scikit-learn's guide on metadata routing."""
+        return BaseSearchCV.get_metadata_routing(self._with_estimator())
 
-    def _get_scorers(self) -> tuple[Any, str]:
+    def _get_scorers(self) -> tuple[Scorer, str]:
         if callable(self.scoring):
             return self.scoring, "score"
         if self.scoring is not None and not isinstance(self.scoring, str):
@@ -220,13 +224,15 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
                 "scoring must be one metric, by name or as a function (several are not supported), "
                 f"got {self.scoring!r}"
             )
-        return check_scoring(self._kind, self.scoring), "score"
+        return check_scoring(self._representative, self.scoring), "score"
 
-    def _checked(self) -> tuple[list[Candidate], Ladder]:
-        found = listed(self.estimator, self.param_grid, self.candidates)
-        rungs = ladder(self.fractions, self.resource, self.values)
+    # The arguments
+
+    def _checked_arguments(self) -> tuple[list[Candidate], Rungs]:
+        candidates = list_candidates(self.estimator, self.param_grid, self.candidates)
+        rungs = checked_rungs(self.fractions, self.resource, self.values)
         if rungs.resource != SAMPLES:
-            check_resource(found, rungs.resource)
+            check_resource(candidates, rungs.resource)
         Fidelities(rungs.costs, self.biases)  # or says what is wrong with them
         flag("refit", self.refit)
         if self.cost not in COSTS:
@@ -235,29 +241,29 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             raise InvalidArgument(f"batch must be at least 1, got {self.batch}")
         if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise InvalidArgument(f"error_score must be a number or 'raise', got {self.error_score!r}")
-        return found, rungs
+        return candidates, rungs
 
-    def _trials(self, found: list[Candidate], rungs: Ladder, splits: Splits) -> Trials:
-        capital = self._capital(len(found), rungs, splits.number)
-        return Trials(
+    def _scheduler(self, candidates: list[Candidate], rungs: Rungs, splits: Splits) -> SearchScheduler:
+        capital = self._checked_capital(len(candidates), rungs, splits.n_splits)
+        return SearchScheduler(
             MFTopTwo(capital) if self.policy is None else self.policy,
-            [one.label for one in found],
+            [one.label for one in candidates],
             costs=rungs.costs,
             names=rungs.names,
             # Fractions that were raised to the same one have the smallest of their biases.
             biases=None if self.biases is None else self.biases[-len(rungs.costs) :],
-            noise=self._noise(),
+            noise=self._checked_noise(),
             capital=capital,
             seconds=self.cost == "seconds",
-            limit=splits.limit,
+            max_splits=splits.max_splits,
         )
 
-    def _capital(self, arms: int, rungs: Ladder, splits: int) -> float:
+    def _checked_capital(self, arms: int, rungs: Rungs, n_splits: int) -> float:
         if self.capital is None:
             if self.cost == "seconds":
                 raise InvalidArgument("capital must be given in seconds with cost='seconds', got None")
-            least = arms * rungs.costs[0]
-            return max(least, min(max(SHARE * arms, ROUNDS * splits), arms * splits))
+            wanted = max(DEFAULT_CAPITAL_SHARE * arms, DEFAULT_CAPITAL_ROUNDS * n_splits)
+            return max(arms * rungs.costs[0], min(wanted, arms * n_splits))
         capital = positive("capital", self.capital)
         needed = arms * rungs.costs[0] if self.cost == "samples" else 0.0
         if number("capital", capital) < needed * (1 - 1e-9):
@@ -267,92 +273,94 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             )
         return capital
 
-    def _noise(self) -> Concentration | None:
+    def _checked_noise(self) -> Concentration | None:
         if self.noise is None or isinstance(self.noise, Concentration):
             return self.noise
         return SubGaussian(positive("noise", self.noise))
 
-    # How it goes on
+    # The search
 
-    def _spend(self, trials: Trials, plays: Plays) -> bool:
-        """Round after round until nothing fits into the capital, or until the best is clear: whether it is."""
+    def _spend_capital(self, scheduler: SearchScheduler, runner: FitRunner) -> bool:
+        """Make rounds of plays until nothing fits into the capital or the best is clear; return whether it is."""
         from joblib import effective_n_jobs  # here, so that whoever has neither hears of scikit-learn
 
         batch = effective_n_jobs(self.n_jobs) if self.batch is None else self.batch
         shown = None if self.verbose else False
-        capital = trials.experiment.capital or 0.0
+        capital = scheduler.experiment.capital or 0.0
         with (
             Parallel(n_jobs=self.n_jobs) as parallel,
-            progress.progress_bar("searching", total=capital, shown=shown) as tick,
+            progress_bar("searching", total=capital, shown=shown) as tick,
         ):
-            while asked := trials.ask(batch):
-                before = trials.experiment.spent
-                trials.tell(asked, plays.made(asked, parallel))
-                tick(trials.experiment.spent - before)
-                self._report(before, trials)
-                if trials.decided():
+            while asked := scheduler.ask(batch):
+                before = scheduler.experiment.spent
+                scheduler.tell(asked, runner.run(asked, parallel))
+                tick(scheduler.experiment.spent - before)
+                self._print_progress(before, scheduler)
+                if scheduler.decided():
                     return True
         return False
 
-    def _report(self, before: float, trials: Trials) -> None:
-        """A line for each tenth of the capital, where there is no bar."""
-        capital, now = trials.experiment.capital or 1.0, trials.experiment.spent
-        if self.verbose and (int(10 * now / capital) > int(10 * before / capital) or before == 0):
-            progress.print_line(
-                f"searching: {len(trials.made)} fits, {now:.4g} of {capital:.4g} spent", on_terminal=False
-            )
+    def _print_progress(self, before: float, scheduler: SearchScheduler) -> None:
+        """Print a line for each tenth of the capital, where there is no bar."""
+        capital, spent = scheduler.experiment.capital or 1.0, scheduler.experiment.spent
+        if self.verbose and (int(10 * spent / capital) > int(10 * before / capital) or before == 0):
+            line = f"searching: {len(scheduler.trials)} fits, {spent:.4g} of {capital:.4g} spent"
+            print_line(line, on_terminal=False)
 
-    def _keep(self, trials: Trials, plays: Plays, order: IntArray, *, stopped: bool) -> None:
-        _complain([one.outcome for one in trials.made], trials)
-        experiment, known = trials.experiment, trials.fidelities
-        best, standing = trials.best(), trials.standing()
+    def _set_results(self, scheduler: SearchScheduler, runner: FitRunner, order: IntArray, *, stopped: bool) -> None:
+        _warn_of_failures(scheduler)
+        experiment, fidelities, best = scheduler.experiment, scheduler.fidelities, scheduler.best()
         rho = getattr(experiment.policy, "rho", 2.0)
-        table = bounds_table(trials.results, known, rho, experiment.arms)
-        params = [{**one.params, **plays.rungs.settings(-1)} for one in plays.candidates]
-        results = cv_results(trials.made, params, bounds=table, standing=standing, best=best)
-        self.cv_results_ = as_given(results, order)
+        bounds = bounds_table(scheduler.results, fidelities, rho, experiment.arms)
+        params = [{**one.params, **runner.rungs.settings(-1)} for one in runner.candidates]
+        results = cv_results(scheduler.trials, params, bounds=bounds, estimates=scheduler.estimates(), best=best)
+        self.cv_results_ = in_given_order(results, order)
         self.best_index_ = int(order[best])
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.best_interval_ = trials.interval(best)
+        self.best_interval_ = scheduler.interval(best)
         self.stopped_early_, self.spent_, self.capital_ = stopped, experiment.spent, experiment.capital
-        self.plays_ = tuple(replace(one, arm=int(order[one.arm])) for one in trials.made)
-        self.experiment_, self.fidelities_ = experiment, known
+        self.plays_ = tuple(replace(one, arm=int(order[one.arm])) for one in scheduler.trials)
+        self.experiment_, self.fidelities_ = experiment, fidelities
         self.audit_ = None if self.biases is None else experiment.audit()
 
-    def _refit(self, plays: Plays, best: int) -> None:
+    def _refit(self, runner: FitRunner, best: int) -> None:
         start = time.perf_counter()
-        self.best_estimator_ = plays.estimator(best, -1, 0)
-        target = () if plays.data.y is None else (plays.data.y,)
-        self.best_estimator_.fit(plays.data.x, *target, **plays.data.fit_params)
+        self.best_estimator_ = runner.build_estimator(best, -1, 0)
+        target = () if runner.data.y is None else (runner.data.y,)
+        self.best_estimator_.fit(runner.data.x, *target, **runner.data.fit_params)
         self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
 
 
-def _complain(outcomes: Sequence[Outcome], trials: Trials) -> None:
-    """Say what failed, and what was never tried; with nothing but failures it is an error."""
-    failures = [one for one in outcomes if one.error is not None]
-    arms, tried = len(trials.experiment.arms), trials.experiment.stats.counts.any(axis=0)
-    aside = list(trials.experiment.set_aside)
-    if not np.delete(tried, aside).any():
-        # Data of a wrong kind is a TypeError, as it would be without a search.
-        kind = TypeError if failures and all(one.of_type("TypeError") for one in failures) else ValueError
-        raise kind(
-            f"all {arms} candidates failed, in {len(failures)} of {len(outcomes)} fits; the first one with\n"
+class WrongDataType(InvalidArgument, TypeError):
+    """All candidates raised a TypeError on these data, which is what they would raise without a search."""
+
+
+def _warn_of_failures(scheduler: SearchScheduler) -> None:
+    """Warn of failed fits and of candidates that were never tried; raise an error if all candidates failed."""
+    results = [trial.outcome for trial in scheduler.trials]
+    failures = [one for one in results if one.error is not None]
+    experiment, set_aside = scheduler.experiment, list(scheduler.experiment.set_aside)
+    arms, tried = len(experiment.arms), experiment.stats.counts.any(axis=0)
+    if not np.delete(tried, set_aside).any():
+        types = failures and all(one.is_error("TypeError") for one in failures)
+        raise (WrongDataType if types else InvalidArgument)(
+            f"all {arms} candidates failed, in {len(failures)} of {len(results)} fits; the first one with\n"
             f"{failures[0].error if failures else 'no play: the capital is too small'}"
         )
     if failures:
         warnings.warn(
-            f"{len(failures)} of {len(outcomes)} fits failed; the first one with\n{failures[0].error}",
+            f"{len(failures)} of {len(results)} fits failed; the first one with\n{failures[0].error}",
             FitFailedWarning,
             stacklevel=4,
         )
-    untried = int((~tried).sum()) - len(aside)
-    if untried > 0 and trials.seconds:
-        needed = arms * trials.fidelities.costs[0]
+    untried = int((~tried).sum()) - len(set_aside)
+    if untried > 0 and scheduler.seconds:
+        needed = arms * scheduler.fidelities.costs[0]
         warnings.warn(
-            f"the capital of {trials.experiment.capital:.4g} s was spent before {untried} of {arms} candidates "
+            f"the capital of {experiment.capital:.4g} s was spent before {untried} of {arms} candidates "
             f"were tried; about {needed:.3g} s would pay for one play of each at the lowest fidelity",
             UserWarning,
             stacklevel=4,

@@ -2,7 +2,7 @@
 
 import time
 import traceback
-from collections.abc import Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from numbers import Real
 from typing import Any
@@ -17,42 +17,43 @@ from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.candidates import Candidate
-from mfbandit.search.rungs import Ladder
+from mfbandit.search.rungs import Rungs
+from mfbandit.search.sklearn_types import Estimator, Samples, Scorer
 from mfbandit.search.splits import Splits
 
 
 @dataclass(frozen=True, eq=False)
-class Data:
-    """What every fit shares.
+class SearchData:
+    """What every fit of a search shares.
 
     Args:
         x: the samples.
-        y: what is to be predicted, or None.
-        scorer: gives a number for an estimator on samples; larger is better.
-        fit_params: what ``fit`` takes besides, such as sample weights.
-        score_params: what the scorer takes besides.
+        y: the targets, or None.
+        scorer: scores an estimator on samples; larger is better.
+        fit_params: further arguments of ``fit``, such as sample weights.
+        score_params: further arguments of the scorer.
         error_score: the score of a fit that raises an error, NaN for none; or "raise".
     """
 
-    x: Any
-    y: Any
-    scorer: Any
+    x: Samples
+    y: Samples
+    scorer: Scorer
     fit_params: dict[str, Any]
     score_params: dict[str, Any]
     error_score: float | str
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What came of a fit.
+class FitResult:
+    """The result of one fit.
 
     Args:
-        score: of the test samples; NaN where the fit failed.
+        score: on the test samples; NaN where the fit failed.
         fit_time: seconds.
         score_time: seconds.
         error: the traceback of a fit that failed, or a sentence about its score; else None.
 
-    >>> Outcome(score=0.5, fit_time=1.0, score_time=0.25).seconds
+    >>> FitResult(score=0.5, fit_time=1.0, score_time=0.25).seconds
     1.25
     """
 
@@ -63,32 +64,51 @@ class Outcome:
 
     @property
     def seconds(self) -> float:
-        """Fitting and scoring together."""
+        """The time for fitting and scoring together."""
         return self.fit_time + self.score_time
 
     @property
     def failed(self) -> bool:
-        """Whether there is no score, or none that can be squared."""
+        """Whether there is no score, or one that is too large to be squared."""
         return not abs(self.score) <= LARGEST_NUMBER
 
-    def of_type(self, name: str) -> bool:
-        r"""Whether the error is of this type.
+    def is_error(self, name: str) -> bool:
+        r"""Return whether the fit raised an error of this type.
 
-        >>> Outcome(float("nan"), 0.0, error="Traceback ...\nTypeError: no number").of_type("TypeError")
+        >>> FitResult(float("nan"), 0.0, error="Traceback ...\nTypeError: no number").is_error("TypeError")
         True
         """
         return any(line.startswith(f"{name}:") for line in (self.error or "").splitlines())
 
 
-def fit_and_score(estimator: Any, data: Data, train: IntArray, test: IntArray) -> Outcome:  # noqa: ANN401
+@dataclass(frozen=True)
+class Trial:
+    """One play of a search that was made.
+
+    Args:
+        arm: the candidate's index.
+        fidelity: its index.
+        split: the number of the split; the same for the i-th play of every candidate at a fidelity.
+        cost: in units of capital.
+        outcome: the score and times.
+    """
+
+    arm: int
+    fidelity: int
+    split: int
+    cost: float
+    outcome: FitResult
+
+
+def fit_and_score(estimator: Estimator, data: SearchData, train: IntArray, test: IntArray) -> FitResult:
     """Fit an estimator on the samples ``train`` and score it on ``test``.
 
-    An error is the outcome, unless ``data.error_score`` is "raise".
+    An error becomes part of the result, unless ``data.error_score`` is "raise".
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
     >>> x = np.arange(8.0)[:, None]
-    >>> data = Data(x, 2 * x[:, 0], lambda model, x, y: model.score(x, y), {}, {}, np.nan)
+    >>> data = SearchData(x, 2 * x[:, 0], lambda model, x, y: model.score(x, y), {}, {}, np.nan)
     >>> round(fit_and_score(LinearRegression(), data, np.arange(4), np.arange(4, 8)).score, 6)
     1.0
     """
@@ -98,70 +118,73 @@ def fit_and_score(estimator: Any, data: Data, train: IntArray, test: IntArray) -
         _fit(estimator, data, train)
         fitted = time.perf_counter()
         score = _score(estimator, data, train, test)
-    except Exception:
+    except Exception:  # whatever an estimator or a scorer raises
         if data.error_score == "raise":
             raise
         end = time.perf_counter()
-        spent = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
-        return Outcome(float(data.error_score), *spent, error=traceback.format_exc())
-    found = _one_number(score)
-    error = None if abs(found) <= LARGEST_NUMBER else f"the score was {found}"
-    return Outcome(found, fitted - start, time.perf_counter() - fitted, error)
+        times = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
+        return FitResult(float(data.error_score), *times, error=traceback.format_exc())
+    value = _one_number(score)
+    error = None if abs(value) <= LARGEST_NUMBER else f"the score was {value}"
+    return FitResult(value, fitted - start, time.perf_counter() - fitted, error)
 
 
-class Plays:
-    """Makes plays: which estimator, on which samples.
+RunParallel = Callable[[Iterable[object]], list[FitResult]]
+"""What joblib's ``Parallel`` is: makes delayed calls and returns their results in order."""
+
+
+class FitRunner:
+    """Makes the fits of plays: each with its candidate, on the samples of its split.
 
     Args:
         candidates: the arms.
         rungs: the fidelities.
         splits: of the data.
         data: what every fit shares.
-        seed: of candidates without one of their own; None leaves them to chance.
+        seed: of candidates without one of their own; None leaves them unseeded.
     """
 
     def __init__(
-        self, candidates: list[Candidate], rungs: Ladder, splits: Splits, data: Data, seed: int | None
+        self, candidates: list[Candidate], rungs: Rungs, splits: Splits, data: SearchData, seed: int | None
     ) -> None:
         self.candidates, self.rungs, self.data = candidates, rungs, data
         self._splits, self._seed = splits, seed
 
-    def estimator(self, arm: int, fidelity: int, split: int) -> Any:  # noqa: ANN401
-        """A candidate as it is fitted; all candidates have the same seed for a split."""
+    def build_estimator(self, arm: int, fidelity: int, split: int) -> Estimator:
+        """Return an unfitted candidate; all candidates have the same seed for a split."""
         seed = None
         if self._seed is not None:
             mixed = np.random.SeedSequence([self._seed, 1, split]).generate_state(1)
             seed = int(mixed[0]) >> 1  # 31 bits: some libraries keep a signed number of 32
-        return self.candidates[arm].made(seed, **self.rungs.settings(fidelity))
+        return self.candidates[arm].build(seed, **self.rungs.settings(fidelity))
 
-    def made(self, asked: Sequence[tuple[Play, int]], parallel: Any) -> list[Outcome]:  # noqa: ANN401
-        """The outcomes of a round, in the order of asking."""
-        outcomes: list[Outcome] = parallel(
+    def run(self, asked: Sequence[tuple[Play, int]], parallel: RunParallel) -> list[FitResult]:
+        """Fit and score the plays of a round, given with the numbers of their splits; results in the same order."""
+        return parallel(
             delayed(fit_and_score)(
-                self.estimator(play.arm, play.fidelity, split),
+                self.build_estimator(play.arm, play.fidelity, split),
                 self.data,
                 *self._splits.sample(split, self.rungs.fraction(play.fidelity)),
             )
             for play, split in asked
         )
-        return outcomes
 
 
-def _fit(estimator: Any, data: Data, train: IntArray) -> None:  # noqa: ANN401
+def _fit(estimator: Estimator, data: SearchData, train: IntArray) -> None:
     x, y = _safe_split(estimator, data.x, data.y, train)
     params = _check_method_params(data.x, params=data.fit_params, indices=train)
     estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
 
 
-def _score(estimator: Any, data: Data, train: IntArray, test: IntArray) -> object:  # noqa: ANN401
+def _score(estimator: Estimator, data: SearchData, train: IntArray, test: IntArray) -> object:
     x, y = _safe_split(estimator, data.x, data.y, test, train)
     params = _check_method_params(data.x, params=data.score_params, indices=test)
     score: object = data.scorer(estimator, x, **params) if y is None else data.scorer(estimator, x, y, **params)
     return score
 
 
-def _one_number(score: Any) -> float:  # noqa: ANN401
-    value = score.item() if isinstance(score, np.ndarray | np.generic) and score.size == 1 else score
+def _one_number(score: object) -> float:
+    value: object = score.item() if isinstance(score, np.ndarray | np.generic) and score.size == 1 else score
     if not isinstance(value, Real):
         raise InvalidArgument(f"scoring must give one number (several metrics are not supported), got {score!r}")
     return float(value)

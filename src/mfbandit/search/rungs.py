@@ -12,15 +12,15 @@ SAMPLES = "n_samples"
 
 
 @dataclass(frozen=True)
-class Ladder:
-    """What grows from fidelity to fidelity.
+class Rungs:
+    """The values of a resource, one for each fidelity.
 
     Args:
         resource: "n_samples", or the name of a parameter.
         values: fractions of the training samples, or values of the parameter; M of them.
 
-    >>> ladder = Ladder("n_estimators", (10, 100))
-    >>> ladder.costs, ladder.names, ladder.fraction(0), ladder.settings(0)
+    >>> rungs = Rungs("n_estimators", (10, 100))
+    >>> rungs.costs, rungs.names, rungs.fraction(0), rungs.settings(0)
     ((0.1, 1.0), ('10', '100'), 1.0, {'n_estimators': 10})
     """
 
@@ -34,24 +34,24 @@ class Ladder:
 
     @property
     def names(self) -> tuple[str, ...]:
-        """What people call the fidelities."""
+        """The names of the fidelities."""
         return tuple(f"{value:.4g}" if isinstance(value, float) else str(value) for value in self.values)
 
     def fraction(self, m: int) -> float:
-        """The share of the training samples at fidelity m."""
+        """Return the share of the training samples that is used at fidelity m."""
         return float(self.values[m]) if self.resource == SAMPLES else 1.0
 
     def settings(self, m: int) -> dict[str, Any]:
-        """What is set on an estimator at fidelity m."""
+        """Return the parameters to set on an estimator at fidelity m."""
         return {} if self.resource == SAMPLES else {self.resource: self.values[m]}
 
 
-def ladder(fractions: Sequence[float], resource: str | None, values: Sequence[Any] | None) -> Ladder:
-    """The ladder that a search's arguments describe, or an error.
+def checked_rungs(fractions: Sequence[float], resource: str | None, values: Sequence[Any] | None) -> Rungs:
+    """Return the rungs that the arguments of a search describe.
 
-    >>> ladder((0.25, 1), None, None).values
+    >>> checked_rungs((0.25, 1), None, None).values
     (0.25, 1.0)
-    >>> ladder((0.5, 0.25), None, None)
+    >>> checked_rungs((0.5, 0.25), None, None)
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: fractions must be strictly increasing, got [0.5, 0.25]
     """
@@ -60,22 +60,22 @@ def ladder(fractions: Sequence[float], resource: str | None, values: Sequence[An
             raise InvalidArgument(
                 f"values must come with the name of a parameter as resource, got {list(values)} alone"
             )
-        return Ladder(SAMPLES, _fractions(fractions))
+        return Rungs(SAMPLES, _checked_fractions(fractions))
     if not isinstance(resource, str):
         raise InvalidArgument(f"resource must be the name of a parameter or {SAMPLES!r}, got {resource!r}")
     if values is None:
         raise InvalidArgument(f"values must be given for the resource {resource!r}, got None")
-    return Ladder(resource, _increasing("values", values))
+    return Rungs(resource, _checked_increasing("values", values))
 
 
-def _fractions(given: Sequence[float]) -> tuple[float, ...]:
-    fractions = tuple(float(value) for value in _increasing("fractions", given))
+def _checked_fractions(given: Sequence[float]) -> tuple[float, ...]:
+    fractions = tuple(float(value) for value in _checked_increasing("fractions", given))
     if fractions[-1] != 1:
         raise InvalidArgument(f"fractions must end at 1, all training samples, got {list(fractions)}")
     return fractions
 
 
-def _increasing(what: str, given: Sequence[Any]) -> tuple[Any, ...]:
+def _checked_increasing(what: str, given: Sequence[Any]) -> tuple[Any, ...]:
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise InvalidArgument(f"{what} must be a sequence of numbers, got {given!r}")
     values = tuple(value.item() if hasattr(value, "item") else value for value in given)

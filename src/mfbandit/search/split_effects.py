@@ -1,8 +1,7 @@
-"""Comparing candidates on equal terms: what a split does to all of them is taken out before a policy looks."""
+"""Compare candidates on equal terms: take out what a split does to all of them before a policy looks."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
 
@@ -10,12 +9,15 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Fidelities, Stats
 from mfbandit.policies import Policy, Remembers
 
-SHRINKING = 0.5  # the noise of one fit over that of a split, as variances
-SWEEPS = 30  # of the fit; far fewer do
+NOISE_TO_SPLIT_VARIANCE = 0.5  # the variance of one fit's noise over that of split effects; it shrinks the effects
+FIT_ITERATIONS = 30  # far fewer would do
+
+ScoredFit = tuple[int, int, int, float]
+"""A fidelity, an arm, a split and the score."""
 
 
 def split_effects(arms: IntArray, splits: IntArray, scores: FloatArray) -> FloatArray:
-    r"""b_i, by how much split i is easier than others: score = a_k + b_i + noise, with b shrunk towards 0.
+    r"""Estimate b_i, by how much split i is easier than others: score = a_k + b_i + noise, with b shrunk towards 0.
 
     It minimises Σ (score − a_k − b_i)² + ½ Σ b_i². A split that one candidate alone has seen says little about its
     difficulty; one that many have seen says nearly all.
@@ -32,61 +34,62 @@ def split_effects(arms: IntArray, splits: IntArray, scores: FloatArray) -> Float
     >>> split_effects(arms, splits, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])).round(2).tolist()
     [-0.18, 0.18]
     """
-    numbers, each = np.bincount(splits), np.bincount(arms)
-    effects = np.zeros(len(numbers))
-    for _ in range(SWEEPS):
-        values = np.bincount(arms, scores - effects[splits]) / np.maximum(each, 1)
-        effects = np.bincount(splits, scores - values[arms]) / (numbers + SHRINKING)
+    by_split, by_arm = np.bincount(splits), np.bincount(arms)
+    effects = np.zeros(len(by_split))
+    for _ in range(FIT_ITERATIONS):
+        values = np.bincount(arms, scores - effects[splits]) / np.maximum(by_arm, 1)
+        effects = np.bincount(splits, scores - values[arms]) / (by_split + NOISE_TO_SPLIT_VARIANCE)
     return effects
 
 
 @dataclass(eq=False)
-class Paired:
-    """A policy that sees scores without what their splits did to them, and hopeless ones at a floor.
+class SplitAdjustedPolicy:
+    """A policy that is shown scores without split effects, and no score below a minimum.
 
-    Counts and costs are those of the experiment; its log keeps the scores as they were.
+    Counts and costs are those of the experiment. The experiment's log keeps the scores as they were.
 
     Args:
         policy: the rule.
-        floor: a score below which all are the same; None while it is not known.
+        min_score: scores below it are shown as this score; None while it is not known.
+        fits: all scores in the order of telling.
     """
 
     policy: Policy
-    floor: float | None = None
-    seen: list[tuple[int, int, int, float]] = field(default_factory=list, repr=False)  # fidelity, arm, split, score
+    min_score: float | None = None
+    fits: list[ScoredFit] = field(default_factory=list, repr=False)
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """The rule's choice."""
+        """Return the rule's choice."""
         return self.policy.choose(self.adjusted(stats), fidelities)
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
-        """The rule's index."""
+        """Return the rule's index."""
         return self.policy.index(self.adjusted(stats), fidelities)
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
-        """The rule's recommendation."""
+        """Return the rule's recommendation."""
         return self.policy.recommend(self.adjusted(stats), fidelities)
 
-    def remember(self, stats: Stats, fidelities: Fidelities) -> Any:  # noqa: ANN401 - whatever the rule remembers
-        """What the rule makes of the results."""
+    def remember(self, stats: Stats, fidelities: Fidelities) -> object:
+        """Return what the rule remembers."""
         return self.policy.remember(self.adjusted(stats), fidelities) if isinstance(self.policy, Remembers) else None
 
     @property
-    def fitted(self) -> float:
-        """How many of the results the effects of splits take up: n/(n + ½) for a split that n candidates have seen.
+    def effective_parameters(self) -> float:
+        """How many of the results the split effects take up: n/(n + ½) for a split that n candidates have seen.
 
-        One of each fidelity does not count: all splits being easier is all candidates being better.
+        One split of each fidelity does not count: if all splits are easier, all candidates are better.
         """
-        seen = Counter((m, split) for m, _, split, _ in self.seen)
-        return sum(n / (n + SHRINKING) for n in seen.values()) - len({m for m, _ in seen})
+        seen = Counter((m, split) for m, _, split, _ in self.fits)
+        return sum(n / (n + NOISE_TO_SPLIT_VARIANCE) for n in seen.values()) - len({m for m, _ in seen})
 
     def adjusted(self, stats: Stats) -> Stats:
-        """The same counts with sums of adjusted scores."""
+        """Return the same counts with sums of adjusted scores."""
         sums, squares = np.zeros(stats.sums.shape), np.zeros(stats.sums.shape)
-        seen = self.seen[: int(stats.counts.sum())]  # in the order of telling: a log may be read again from its start
-        if seen:
-            fidelities, arms, splits, scores = (np.array(column) for column in zip(*seen, strict=True))
-            scores = scores if self.floor is None else np.maximum(scores, self.floor)
+        fits = self.fits[: int(stats.counts.sum())]  # a log may be read again from its start
+        if fits:
+            fidelities, arms, splits, scores = (np.array(column) for column in zip(*fits, strict=True))
+            scores = scores if self.min_score is None else np.maximum(scores, self.min_score)
             for m in np.unique(fidelities):
                 at = fidelities == m
                 fair = scores[at] - split_effects(arms[at], splits[at], scores[at])[splits[at]]

@@ -1,0 +1,173 @@
+"""The loop of a run: ask for plays, hand them to workers, wait, and know when to end."""
+
+import logging
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager, nullcontext
+from dataclasses import replace
+
+from mfbandit._internal.progress import Interrupts
+from mfbandit.errors import CapitalExhausted, ExecutorBroken, ExperimentPaused, NoActiveArms, StoreError
+from mfbandit.execution.attempt import seeded
+from mfbandit.execution.display import FIRST_LINE_AFTER_SECONDS, ProgressDisplay, RunProgress
+from mfbandit.execution.outcomes import OutcomeRecorder
+from mfbandit.execution.play_runner import PlayRunner
+from mfbandit.execution.run_options import RunOptions
+from mfbandit.execution.worker_pool import WorkerPool
+from mfbandit.experiment import AnyExperiment
+
+POLL_SECONDS = 1.0  # between two checks whether there is something to do again
+SHUTDOWN_PATIENCE_SECONDS = 3.0  # to wait for a service at the end
+
+log = logging.getLogger("mfbandit")
+
+
+class RunLoop:
+    """Keeps the workers of a pool busy with the plays of an experiment.
+
+    Args:
+        experiment: of any kind.
+        pool: the workers.
+        options: of the run.
+        lease: seconds of the plays' leases; None for the experiment's own.
+        interrupts: the Ctrl-C that have come in.
+    """
+
+    def __init__(
+        self,
+        experiment: AnyExperiment,
+        pool: WorkerPool,
+        options: RunOptions,
+        lease: float | None,
+        interrupts: Interrupts,
+    ) -> None:
+        self._experiment, self._options, self._lease, self._interrupts = experiment, options, lease, interrupts
+        # Ctrl-C in the middle of an ask would leave plays that nobody knows. Those of a service have leases, and
+        # a service that does not answer must not hold up Ctrl-C.
+        self._hold_interrupts = nullcontext if experiment.remote else interrupts.held
+        self.recorder = OutcomeRecorder(experiment)
+        self.runner = PlayRunner(pool, options, self.recorder, self._hold_interrupts)
+        self.ended = ""
+        self._asked = 0
+        self._no_play: Exception | None = None  # why no play could be asked for
+        self._first_progress: RunProgress | None = None
+
+    def go(self, display: ProgressDisplay | None) -> None:
+        """Ask, hand out, wait and settle until there is nothing more to do."""
+        while True:
+            self._interrupts()
+            self.runner.count_workers()
+            self._hand_out()
+            if not self.runner.running and self._over():
+                break
+            self._wait(display)
+            if display is not None and time.monotonic() >= display.due:
+                display.show(self._progress())
+        if display is not None and self.runner.usage.seconds >= FIRST_LINE_AFTER_SECONDS:
+            display.show(self._progress())
+
+    @contextmanager
+    def closing(self) -> Iterator[None]:
+        """At the end of the block close the pool; after an error tell the results that are there and stop."""
+        try:
+            yield
+        except BaseException:
+            self.recorder.hurry(SHUTDOWN_PATIENCE_SECONDS)
+            try:
+                self.runner.stop()
+            except StoreError as error:
+                log.warning("pending plays are left to their leases: %s", error)
+            raise
+        finally:
+            self.runner.close()
+
+    def _hand_out(self) -> None:
+        """Give every free worker a play."""
+        while (free := self.runner.free_places()) > 0 and not self.runner.must_wait():
+            if not self.runner.queued:
+                self._ask(free)
+            if not self.runner.queued:
+                return
+            self.runner.start_next()
+
+    def _ask(self, free: int) -> None:
+        if self._options.plays is not None:
+            free = min(free, self._options.plays - self._asked)
+        if self._no_play is not None or free <= 0:
+            return
+        with self._hold_interrupts():
+            try:
+                plays = (
+                    self._experiment.ask(free) if self._lease is None else self._experiment.ask(free, lease=self._lease)
+                )
+            except (CapitalExhausted, NoActiveArms, ExperimentPaused) as reason:
+                self._no_play = reason
+                return
+            self._asked += len(plays)
+            self.runner.add(seeded(play, self._options.seed) for play in plays)
+
+    def _wait(self, display: ProgressDisplay | None) -> None:
+        """Wait for a result, but not longer than until something else is due; settle what is there or overdue."""
+        idle = not self.runner.running
+        until = min(time.monotonic() + POLL_SECONDS, self.runner.next_deadline())
+        settled = self.runner.settle_finished(until if display is None else min(until, display.due))
+        overdue = self.runner.give_up_overdue()
+        if idle or settled or overdue:  # there may be room for a play again
+            self._no_play = None
+
+    def _over(self) -> bool:
+        """Whether to end, now that nothing is running."""
+        if self.runner.queued:
+            return self._check_workers_left()
+        match self._no_play:
+            case None if self._options.plays is None or self._asked < self._options.plays:
+                return self._check_workers_left()
+            case None:
+                self.ended = "all plays that were wanted are made"
+                return True
+            case NoActiveArms() as reason:
+                failures = self.recorder.failures
+                last = f"; the last failure was: {failures[-1].error}" if failures else ""
+                raise NoActiveArms(f"{reason}{last}") from None
+            case ExperimentPaused() as reason if not self._experiment.shared:  # nobody else could resume it
+                raise reason
+            case ExperimentPaused():
+                return False
+        self.ended = "the capital is spent"
+        return not (self._options.stay and self._experiment.reserved > 0)  # others' plays may fail and make room
+
+    def _check_workers_left(self) -> bool:
+        """Raise an error if there are plays to make and every worker is lost; else return False."""
+        lost = len(self.runner.abandoned)
+        if lost and self._options.timeout is not None:
+            raise ExecutorBroken(
+                f"every worker is lost: {lost} of {self.runner.usage.workers} are in plays that took longer than "
+                f"{self._options.timeout:g} s and cannot be stopped"
+            )
+        return False
+
+    def _progress(self) -> RunProgress:
+        status, usage = self._experiment.status(), self.runner.usage
+        labels = self._experiment.arms if status["set_aside"] else ()
+        progress = RunProgress(
+            spent=status["spent"],
+            capital=status["capital"],
+            best=status["best_label"],
+            results=tuple(status["results"]),
+            set_aside=tuple(labels[arm] for arm in status["set_aside"]),
+            failed=len(self.recorder.failures),
+            busy=min(len(self.runner.running), usage.workers),
+            workers=usage.workers,
+            seconds=usage.seconds,
+            state="paused" if isinstance(self._no_play, ExperimentPaused) else "",
+        )
+        self._first_progress = first = self._first_progress or progress
+        return replace(progress, seconds_left=_seconds_left(first, progress))
+
+
+def _seconds_left(first: RunProgress, now: RunProgress) -> float | None:
+    """Seconds until the capital is spent, at the pace since the progress was first shown."""
+    spent = now.spent - first.spent
+    if now.capital is None or spent <= 0:
+        return None
+    return max(now.capital - now.spent, 0.0) * (now.seconds - first.seconds) / spent

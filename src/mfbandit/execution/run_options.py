@@ -1,0 +1,59 @@
+"""The options of a run, checked."""
+
+from dataclasses import dataclass
+
+from mfbandit._internal.validation import positive, whole
+from mfbandit._internal.validation import seed as checked_seed
+from mfbandit.errors import InvalidArgument
+from mfbandit.execution.attempt import Objective
+from mfbandit.experiment import AnyExperiment
+
+
+@dataclass(frozen=True)
+class RunOptions:
+    """What :func:`~mfbandit.run` was asked to do; see there.
+
+    >>> RunOptions(print, retries=-1)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: retries must not be negative, got -1
+    """
+
+    objective: Objective
+    retries: int = 0
+    timeout: float | None = None
+    seed: int = 0
+    plays: int | None = None
+    ahead: int = 0
+    stay: bool = False
+
+    def __post_init__(self) -> None:
+        _check_not_negative("retries", self.retries)
+        if self.timeout is not None:
+            object.__setattr__(self, "timeout", positive("timeout", self.timeout))
+        object.__setattr__(self, "seed", checked_seed(self.seed))
+        if self.plays is not None:
+            _check_not_negative("plays", self.plays)
+        _check_not_negative("ahead", self.ahead)
+        if not callable(self.objective):
+            raise InvalidArgument(f"objective must be a function of a play, got {self.objective!r}")
+
+
+def checked_lease(experiment: AnyExperiment, lease: float | None) -> float | None:
+    """Return the seconds of a lease; refuse one for an experiment whose plays have no leases.
+
+    >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
+    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+    >>> checked_lease(exp, 60.0)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: lease must be None for an experiment in memory, got 60.0
+    """
+    if lease is None:
+        return None
+    if not experiment.shared:
+        raise InvalidArgument(f"lease must be None for an experiment in memory, got {lease}")
+    return positive("lease", lease)
+
+
+def _check_not_negative(what: str, value: int) -> None:
+    if whole(what, value) < 0:
+        raise InvalidArgument(f"{what} must not be negative, got {value}")
