@@ -13,7 +13,7 @@ from pydantic import BaseModel
 
 from mfbandit.experiment.codec import Record
 from mfbandit.experiment.events import Told
-from mfbandit.service.serve import calm_collector
+from mfbandit.service import collect_garbage_less_often
 from mfbandit.store.database import database_at
 from mfbandit.store.writer import LogEnd, Writer
 
@@ -49,5 +49,5 @@ def bare(place: str) -> FastAPI:
 
 
 if __name__ == "__main__":
-    calm_collector()
+    collect_garbage_less_often()
     uvicorn.run(bare(sys.argv[1]), host="127.0.0.1", port=int(sys.argv[2]), log_level="warning", access_log=False)

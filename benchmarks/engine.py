@@ -32,7 +32,8 @@ sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import mfbandit as mfb
 from benchmarks.scans import numpy_loop, plain_scan, scan_arguments, tuned_scan
-from mfbandit.simulation.engines import heap_ucb as engine
+from mfbandit.simulation.engines import heap_ucb
+from mfbandit.simulation.engines.interface import EngineRun, begin_run
 
 ROUNDS = 5
 NO_TRACE = np.zeros((0, 2), dtype=np.int64)
@@ -61,14 +62,21 @@ def large_problem(k: int, *, bernoulli: bool = False) -> mfb.Problem:
     return mfb.Problem(means, fid, mfb.Gaussian(0.2))
 
 
+def after_first_pass(
+    problem: mfb.Problem, policy: mfb.UCB | mfb.MFUCB
+) -> tuple[EngineRun[Any, Any], np.random.Generator]:
+    """A run of the engine in which each arm has been played once."""
+    started, rng = begin_run(heap_ucb, problem, policy, np.array([1e18])), np.random.default_rng(1)
+    started.advance(rng, problem.arms)
+    return started, rng
+
+
 def by_engine(problem: mfb.Problem, policy: mfb.UCB | mfb.MFUCB) -> Timed:
     """Time of n steps of the engine."""
-    truth, rule = engine.prepare(problem, policy, "paper")
 
     def run(n: int) -> float:
-        state, rng = engine.begin(truth, np.array([1e18]), problem.best_mean), np.random.default_rng(1)
-        state = engine.advance(truth, rule, state, rng, problem.arms)
-        return seconds(lambda: engine.advance(truth, rule, state, rng, n))
+        started, rng = after_first_pass(problem, policy)
+        return seconds(lambda: started.advance(rng, n))
 
     return run
 
@@ -195,11 +203,8 @@ def smpybandits_ucb(problem: mfb.Problem) -> Timed:
 
 def step_after_first_pass(k: int, n: int, *, bernoulli: bool) -> float:
     """Nanoseconds a step over n steps after each arm has been played once."""
-    problem = large_problem(k, bernoulli=bernoulli)
-    truth, rule = engine.prepare(problem, mfb.MFUCB(), "paper")
-    state, rng = engine.begin(truth, np.array([1e18]), problem.best_mean), np.random.default_rng(1)
-    state = engine.advance(truth, rule, state, rng, k)
-    return seconds(lambda: engine.advance(truth, rule, state, rng, n)) / n * 1e9
+    started, rng = after_first_pass(large_problem(k, bernoulli=bernoulli), mfb.MFUCB())
+    return seconds(lambda: started.advance(rng, n)) / n * 1e9
 
 
 def scale_in_arms(scale: float) -> dict[str, dict[str, float]]:

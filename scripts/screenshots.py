@@ -6,7 +6,6 @@ Needs Chromium and the dev extra.
 """
 
 import argparse
-import json
 import re
 import shutil
 import subprocess
@@ -16,8 +15,8 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Literal
-from urllib.request import urlopen
 
+import httpx
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
@@ -28,6 +27,8 @@ PICTURES = {
     "experiment-dark": ("/experiments/ads", "dark", 1280, 2600),
     "experiment-375": ("/experiments/ads", "light", 375, 2200),
 }  # address, colours, width, height at most
+POLL_SECONDS = 0.2
+UPDATE_MILLISECONDS = 1500  # one update of a page, and some
 
 
 def main() -> int:
@@ -66,15 +67,12 @@ def _demo() -> Iterator[str]:
 
 
 def _wait(url: str, results: int) -> None:
-    """Until enough visitors came and the clickbait is found out."""
+    """Wait until there are enough results, and the audit has found the clickbait."""
     while True:
-        with urlopen(f"{url}/api/experiments/ads/stats") as answer:  # noqa: S310 - ours, on this machine
-            seen = sum(map(sum, json.load(answer)["counts"]))
-        with urlopen(f"{url}/api/experiments/ads/audit") as answer:  # noqa: S310
-            alarm = json.load(answer)["alarm"]
-        if seen >= results and alarm:
+        seen = sum(httpx.get(f"{url}/api/experiments/ads").json()["results"])
+        if seen >= results and httpx.get(f"{url}/api/experiments/ads/audit").json()["alarm"]:
             return
-        time.sleep(0.2)
+        time.sleep(POLL_SECONDS)
 
 
 def _take(browser: Browser, url: str, name: str, path: Path) -> None:
@@ -82,7 +80,7 @@ def _take(browser: Browser, url: str, name: str, path: Path) -> None:
     colours: Literal["dark", "light"] = "dark" if scheme == "dark" else "light"
     page = browser.new_page(color_scheme=colours, viewport={"width": width, "height": height})
     page.goto(url + address)
-    page.wait_for_timeout(1500)  # an update later
+    page.wait_for_timeout(UPDATE_MILLISECONDS)
     tall = int(page.evaluate("document.body.scrollHeight"))
     page.screenshot(path=path, clip={"x": 0, "y": 0, "width": width, "height": min(tall, height)})
     page.close()

@@ -76,5 +76,9 @@ class StoreUnavailable(StoreError):
     """
 
 
+class InternalServiceError(StoreError):
+    """The service met a bug; its log has the traceback under the id that the message names."""
+
+
 class NotAllowed(StoreError):
     """The token is missing or unknown, or its scope does not allow this; or the store was opened read-only."""

@@ -199,5 +199,5 @@ def test_wrong_input(tmp_path, monkeypatch):
     refused(call("work", "a.db", "e", "math:digs"), "must name something that math has, got 'digs'")
     refused(call("work", "a.db", "e", "math:pi"), "objective must be a function of a play, got 3.14")
     refused(call("work", "a.db", "f", "math:sqrt"), "f")
-    refused(call("work", "b.db", "e", "math:sqrt"), "STORE must be a store that is there, got 'b.db'")
+    refused(call("work", "b.db", "e", "math:sqrt"), "Store not found: b.db")
     refused(call("work", "a.db", "e", "math:sqrt", "--timeout", -1), "timeout must be positive and finite, got -1")

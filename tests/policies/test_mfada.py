@@ -27,10 +27,12 @@ from mfbandit import (
 )
 from mfbandit.core.divergence import kl_upper
 from mfbandit.policies.exploration import RESOLUTION, exploration_levels, overlaps, roots
-from mfbandit.simulation.engines import lazy_scan as lazy
-from mfbandit.simulation.simulator import plain_run
+from mfbandit.simulation import plain_run
+from mfbandit.simulation.engines import mfada as engine
+from mfbandit.simulation.engines.interface import begin_run
+from mfbandit.simulation.engines.registry import engine_for
 from tests.core.test_bounds import SubExponential
-from tests.support import oracle_policies
+from tests.support import engines, oracle_policies
 from tests.support.oracle_policies import policy_plays
 from tests.support.strategies import problems
 
@@ -49,13 +51,7 @@ def naive_plays(problem, n, seed):
 
 
 def engine_plays(problem, policy, n, seed, stretch=10**9):
-    truth, rule = lazy.prepare(problem, policy, "paper")
-    state = lazy.begin(truth, np.array([1e300]), problem.best_mean)
-    trace, rng = np.zeros((n, 2), dtype=np.int64), np.random.default_rng(seed)
-    for start in range(0, n, min(stretch, n)):
-        lazy.run_on(truth, rule, state, rng, min(stretch, n - start), trace)
-    trace[:, 1] += len(problem.fidelities) - len(rule.costs)
-    return [tuple(play) for play in trace.tolist()]
+    return engines.listed(engines.engine_plays(problem, policy, n, seed, stretch=stretch))
 
 
 def small(number, arms):
@@ -99,7 +95,7 @@ class TestPlays:
     @settings(max_examples=60, deadline=None)
     def test_kl_engine_and_policy_on_any_problem(self, problem, kind, stretch):
         policy = kind(0.5, kl=True)
-        if not lazy.supports(problem, policy):
+        if engine_for(problem, policy) is None:
             return
         assert engine_plays(problem, policy, 300, 1, stretch) == policy_plays(problem, policy, 300, 1)
 
@@ -138,12 +134,11 @@ class TestLevel:
 
     def test_kept_up_play_by_play_it_does_not_drift(self):
         problem = paper_problem(2, seed=1)
-        truth, rule = lazy.prepare(problem, MFAda(), "paper")
-        state = lazy.begin(truth, np.array([1e300]), problem.best_mean)
-        lazy.run_on(truth, rule, state, np.random.default_rng(0), 200_000, np.zeros((0, 2), dtype=np.int64))
-        root = roots(state.arms.counts.T, problem.fidelities)
-        assert state.arms.roots.tolist() == root.tolist()
-        assert state.arms.overlaps.tolist() == overlaps(root).tolist()
+        started = begin_run(engine, problem, MFAda(), np.array([1e15]))
+        started.advance(np.random.default_rng(0), 200_000)
+        root = roots(started.run.counts.T, problem.fidelities)
+        assert started.state.levels.roots.tolist() == root.tolist()
+        assert started.state.levels.overlaps.tolist() == overlaps(root).tolist()
 
 
 class TestAskTell:
@@ -252,7 +247,7 @@ def test_kl_in_another_range_is_the_same_scaled():
 
 
 def test_regret_is_a_fraction_of_mf_ucbs():
-    """Problem 2 at 40 K lambda_M, 8 instances: 0.19 ± 0.04 was measured; at most 0.35 must hold."""
+    """Problem 2 at 40 full looks, 8 instances: 0.19 ± 0.04 was measured; at most 0.35 must hold."""
     pairs = []
     for seed in range(8):
         problem = paper_problem(2, seed=900 + seed)

@@ -34,9 +34,8 @@ from mfbandit import (
 )
 from mfbandit.policies.gaussian_chain import Posterior
 from mfbandit.policies.mfbayes import MFBayesMemory, quantile
-from mfbandit.simulation.engines import mfbayes as bayes
-from mfbandit.simulation.simulator import plain_run
-from tests.policies.test_mfada import small
+from mfbandit.simulation import plain_run
+from tests.policies.test_mfada import engine_plays, small
 from tests.support.oracle_policies import Bayes, policy_plays
 from tests.support.strategies import problems
 
@@ -61,16 +60,6 @@ def naive_plays(problem, n, seed):
         rule.tell(arm, m, problem.draw(arm, m, rng, earlier=int(counts[m, arm])))
         counts[m, arm] += 1
     return plays
-
-
-def engine_plays(problem, policy, n, seed, stretch=10**9):
-    truth, rule = bayes.prepare(problem, policy, "paper")
-    state = bayes.begin(truth, np.array([1e300]), problem.best_mean)
-    trace, rng = np.zeros((n, 2), dtype=np.int64), np.random.default_rng(seed)
-    for start in range(0, n, min(stretch, n)):
-        bayes.run_on(truth, rule, state, rng, min(stretch, n - start), trace)
-    rows = policy.used(problem.fidelities)
-    return [(arm, rows[r]) for arm, r in trace.tolist()]
 
 
 class TestPlays:
@@ -212,11 +201,11 @@ class TestAskTell:
         assert again == [3, 1, 6, 4, 7]
 
     def test_many_workers_from_the_start(self):
-        """More workers than arms, before any result: each ask gets a play, untouched arms first."""
+        """More workers than arms, before any result: everybody gets something, untouched arms first."""
         exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
         assert sorted(play.arm for play in exp.ask(9)) == [0, 0, 0, 1, 1, 1, 2, 2, 2]
 
-    def test_new_arms_are_played(self):
+    def test_new_arms_are_looked_at(self):
         exp = Experiment(MFBayes(), arms=3, fidelities=Fidelities([1, 10]))
         rng = np.random.default_rng(0)
         for _ in range(40):
@@ -332,7 +321,7 @@ class TestSafeguard:
         assert (sim.plays[-1] > 0).all()
 
     def test_it_bounds_the_loss_where_low_fidelities_are_useless(self):
-        """The best arm is the worst at low fidelities, so MFBayes alone may never play it at the highest."""
+        """The best arm looks worst below the top, and MFBayes alone may never see it at its best."""
         truth = np.array([0.5, 0.5, 0.5, 0.5, 0.9])
         low = np.array([0.5, 0.52, 0.54, 0.56, 0.1])
         problem = Problem([low, truth], Fidelities([1, 10]), Gaussian(0.05))
@@ -379,7 +368,7 @@ def random_small_problem(seed):
 
 
 def climbs_in_time(problem):
-    """Whether the plays of an arm below the top, sum of lambda(1 + 2 log n/psi(gamma)), take a quarter of its share."""
+    """Whether the looks at an arm below the top, sum of lambda(1 + 2 log n/psi(gamma)), take a quarter of its share."""
     fid = problem.fidelities
     n = 1000 * problem.arms
     rates = [tail.psi(gamma) for tail, gamma in zip(fid.tails[:-1], fid.gammas, strict=True)]
@@ -388,7 +377,7 @@ def climbs_in_time(problem):
 
 
 def stuck(problem, policy, seed):
-    """The share of the capital that was spent below the highest fidelity, at 1,000 K lambda_M."""
+    """The share of the capital that was spent below the highest fidelity, by 1,000 full looks."""
     full = problem.arms * problem.fidelities.costs[-1]
     sim = simulate(problem, policy, capital=1000 * full, seed=seed, grid=1)
     assert np.isfinite(sim.regret).all()
@@ -408,7 +397,7 @@ def test_no_run_gets_stuck_below_the_top(policy):
 
 
 def test_less_regret_than_ucb_on_learning_curves():
-    """Regret of the plays at 20 K lambda_M on every eighth data set: the median was 0.46; at most 0.6 must hold."""
+    """Regret of the plays at 20 full looks on every eighth data set: the median was 0.46; at most 0.6 must hold."""
     ratios = []
     for name in list(learning_curve_names())[::8]:
         problem = learning_curve_problem(name)

@@ -12,7 +12,7 @@ import pytest
 
 import mfbandit
 from mfbandit import Store
-from mfbandit.service.api_page import reference
+from mfbandit.service.api_page import api_page
 from tests.support.services import FIDELITIES, create, problem, served, talking
 
 
@@ -65,15 +65,15 @@ class TestPages:
         assert "<script" not in page.text
         assert "http://" not in page.text
         document = client.get("/openapi.json").json()
-        assert page.text == reference(document)
+        assert page.text == api_page(document)
         for path in document["paths"]:
             assert path in page.text
 
     def test_what_is_not_there(self, client):
-        problem(client.get("/nowhere"), 404, "not-found", "GET /nowhere")
+        problem(client.get("/nowhere"), 404, "not-found", "No route GET /nowhere")
         problem(client.get("/api/experiments/"), 404, "not-found")
         answer = client.put("/api/experiments", json={})
-        problem(answer, 405, "method", "PUT /api/experiments")
+        problem(answer, 405, "method", "No route PUT /api/experiments; there is ")
         assert "GET" in answer.headers["allow"]
 
 
@@ -379,5 +379,5 @@ class TestEnding:
         command = [sys.executable, "-m", "mfbandit", "serve", str(tmp_path / "b.db"), "--port", str(service.port)]
         done = subprocess.run(command, capture_output=True, text=True, timeout=30, check=False)
         assert done.returncode == 2
-        assert done.stderr.startswith(f"Error: host and port must be free to listen on, got 127.0.0.1:{service.port}")
+        assert done.stderr.startswith(f"Error: Cannot listen on 127.0.0.1:{service.port}: Address already in use")
         assert done.stderr.count("\n") == 1

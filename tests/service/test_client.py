@@ -15,7 +15,7 @@ import numpy as np
 import pytest
 
 import mfbandit
-import mfbandit.service.client
+import mfbandit.service.transport
 from mfbandit import (
     MFUCB,
     Bounded,
@@ -32,6 +32,11 @@ from mfbandit import (
     check_experiment,
     connect,
 )
+from mfbandit.errors import InvalidArgument
+from mfbandit.experiment import AnyExperiment
+from mfbandit.service import RemoteExperiment
+from mfbandit.service.transport import Connections, Transport
+from mfbandit.store import DurableExperiment
 from tests.support.services import served
 
 FIDELITIES = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))
@@ -191,6 +196,29 @@ class TestLostAnswers:
         with pytest.raises(UnknownExperiment):
             lossy.delete(name, confirm=name)
 
+    @pytest.mark.usefixtures("experiment")
+    def test_deletions_by_many_at_once(self, lossy, proxy, name):
+        """Only who lost an answer is content with there being nothing."""
+        names = [f"{name[-50:]}-{i}" for i in range(8)]
+        for one in names:
+            make(lossy, one)
+        self.lose(proxy, 4)
+        with ThreadPoolExecutor(8) as pool:
+            list(pool.map(lambda one: lossy.delete(one, confirm=one), names))
+        assert not set(names) & set(lossy.list())
+
+    def test_revoke(self, lossy, monkeypatch):
+        """The service is told apart from one that never had the token."""
+        answers = iter([StoreUnavailable("lost"), InvalidArgument("no such token"), InvalidArgument("no such token")])
+
+        def once(*_):
+            raise next(answers)
+
+        monkeypatch.setattr(Transport, "_send_once", once)
+        lossy.revoke_token("0a1b2c3d")
+        with pytest.raises(InvalidArgument, match="no such token"):
+            lossy.revoke_token("0a1b2c3d")
+
     def test_views(self, experiment, proxy):
         self.lose(proxy)
         assert experiment.spent == 0
@@ -235,11 +263,13 @@ class TestServicesThatGoAway:
                 self.wfile.write(body)
 
         with listening(Stranger) as server, connect(f"http://127.0.0.1:{server.server_address[1]}") as store:
-            refused = pytest.raises(StoreError, match="must be a mfbandit service")
+            refused = pytest.raises(StoreError, match="is not an mfbandit service")
             with refused:
                 store.list()
 
-    @pytest.mark.parametrize("url", ["ftp://host", "127.0.0.1:8000", "http://", "", None])
+    @pytest.mark.parametrize(
+        "url", ["ftp://host", "127.0.0.1:8000", "http://", "", None, "http://[", "http://host:99999"]
+    )
     def test_addresses_that_are_none(self, url):
         with pytest.raises(ValueError, match="url must begin with http:// or https://"):
             connect(url)
@@ -320,6 +350,41 @@ class TestLikeTheStore:
                 assert [(play.arm, play.fidelity) for play in again.ask(5)] == [
                     (play.arm, play.fidelity) for play in far.ask(5)
                 ]
+
+    def test_bounds_and_audit_are_of_one_moment(self, lossy, proxy, name):
+        experiment = make(lossy, name)
+        experiment.tell(experiment.ask(), 0.5)
+        proxy.passed.clear()
+        bounds, audit = experiment.bounds(), experiment.audit()
+        address = f"/api/experiments/{name}/stats"
+        assert proxy.passed == [("GET", address)] * 2
+        assert (bounds.plays.shape, len(audit.fidelities)) == ((2, 3), 1)
+
+    def test_they_are_of_one_moment_while_others_change_everything(self, store, name):
+        """Arms are added while bounds are read: none is without its numbers."""
+        experiment = make(store, name)
+        with ThreadPoolExecutor(1) as pool:
+            adding = pool.submit(lambda: [experiment.add_arm(f"new-{i}") for i in range(100)])
+            while not adding.done():
+                assert len(str(experiment.bounds()).splitlines()) > 1
+                experiment.audit()
+            adding.result()
+
+    def test_it_is_an_experiment_to_type_checkers(self, store, tmp_path, name):
+        """And so is one in a store, and one in memory; mypy sees to it."""
+        remote: RemoteExperiment = make(store, name)
+        with Store(tmp_path / "a.db") as local:
+            durable: DurableExperiment = make(local, name)
+            memory = mfbandit.Experiment(MFUCB(), arms=3, fidelities=FIDELITIES)
+            kinds: list[AnyExperiment] = []
+            one: AnyExperiment = remote
+            kinds.append(one)
+            one = durable
+            kinds.append(one)
+            one = memory
+            kinds.append(one)
+            assert [kind.remote for kind in kinds] == [True, False, False]
+            assert [kind.with_patience(3.0).state for kind in kinds] == ["running"] * 3
 
     def test_many_at_once(self, store, name):
         experiment = make(store, name, capital=1234)
@@ -413,6 +478,21 @@ class TestSharing:
             assert repr(again) == repr(experiment)
             assert other.list() == store.list()
 
+    def test_closed_by_another_thread_in_the_middle_it_connects_anew(self, service, monkeypatch):
+        closed = httpx.Client(base_url=service.url)
+        closed.close()
+        real, first = Connections.client, iter([closed])
+        monkeypatch.setattr(Connections, "client", lambda connections: next(first, None) or real(connections))
+        with connect(service.url) as store:
+            assert store.list() == store.list()
+
+    def test_patience_of_one_is_not_that_of_others(self):
+        patient = Transport(Connections("http://127.0.0.1:1", None), patience=60)
+        hurried = patient.with_patience(0.1)
+        assert (patient._patience, hurried._patience) == (60, 0.1)
+        assert patient.with_patience(100)._patience == 60
+        assert patient._connections is hurried._connections
+
     def test_threads_that_begin_at_once_share_their_connections(self, service, monkeypatch):
         """What one of them opens in vain is closed again."""
         made, gate = [], threading.Barrier(4)
@@ -422,8 +502,8 @@ class TestSharing:
             made.append(real(*given))
             return made[-1]
 
-        real = mfbandit.service.client._new_client
-        monkeypatch.setattr(mfbandit.service.client, "_new_client", slow)
+        real = mfbandit.service.transport._new_client
+        monkeypatch.setattr(mfbandit.service.transport, "_new_client", slow)
         with connect(service.url) as store, ThreadPoolExecutor(4) as pool:
             list(pool.map(lambda _: store.list(), range(4)))
             assert [client.is_closed for client in made].count(False) == 1

@@ -304,7 +304,7 @@ class TestControls:
         house.post(f"/api{place}/ask")
         sign_in(visit, house, goto=place)
         visit.get_by_role("button", name="Pause").click()
-        self.confirm(visit, "Pause", "No plays are handed out until it is resumed", "those under way, 1 now")
+        self.confirm(visit, "Pause", "No plays are handed out until it is resumed", "pending plays, 1 now")
         expect(visit.locator("h1 .state")).to_have_text("paused")
         visit.get_by_role("button", name="Resume").click()
         self.confirm(visit, "Resume", "Plays are handed out again")
@@ -364,7 +364,7 @@ class TestControls:
             ("capital", "capital", "nan", "capital must be"),
             ("biases", "biases", "0.1; 0", "biases must be numbers with commas between them, got '0.1; 0'"),
             ("retire", "arm", "nobody", "nobody"),
-            ("explode", "arm", "a", "a control must be one of"),
+            ("explode", "arm", "a", "verb must be one of"),
         ],
     )
     def test_what_cannot_be_done_is_said_before_or_after_asking(
@@ -392,7 +392,7 @@ class TestWhoMayNot:
         for verb, fields in CONTROLS.items():
             answer = visit.goto(f"{place}/confirm?verb={verb}&{httpx.QueryParams(fields)}")
             assert answer.status == 403
-            expect(visit.get_by_role("alert")).to_contain_text("it has scope read, and this needs write")
+            expect(visit.get_by_role("alert")).to_contain_text("has scope read; this needs scope write")
             posted = visit.request.post(f"{place}/do/{verb}", form=fields, headers={"origin": house.url})
             assert posted.status == 403
         assert house.events(place) == before

@@ -18,9 +18,10 @@ import pytest
 from typer.testing import CliRunner
 
 from mfbandit import Store
+from mfbandit._internal.limits import MAX_BODY_BYTES
 from mfbandit.cli.main import app
 from mfbandit.service.app import create_app
-from mfbandit.service.middleware import LARGEST_BODY, needed
+from mfbandit.service.middleware import needed_scope
 from tests.support.services import create, problem, served, talking
 
 JSON = {"content-type": "application/json"}
@@ -160,7 +161,9 @@ class TestTokens:
         assert refused >= (3 if scope == "write" else 15)
 
     def test_unknown_methods_need_at_least_write(self):
-        assert {needed(method, "/api/experiments") for method in ("OPTIONS", "PATCH", "TRACE", "get", "X")} == {"write"}
+        assert {needed_scope(method, "/api/experiments") for method in ("OPTIONS", "PATCH", "TRACE", "get", "X")} == {
+            "write"
+        }
 
     def test_secrets_are_nowhere_in_the_file(self, tmp_path):
         path = tmp_path / "a.db"
@@ -390,7 +393,7 @@ class TestBodies:
         problem(client.post("/api/experiments", json=body), 422, "invalid", "at most 1000000 items")
 
     def test_a_length_that_is_too_large_is_refused_before_the_body_is_sent(self, open_service):
-        for length in (str(LARGEST_BODY + 1), "9" * 15, "9" * 30):
+        for length in (str(MAX_BODY_BYTES + 1), "9" * 15, "9" * 30):
             head = f"POST /api/experiments/ads/tell HTTP/1.1\r\nHost: localhost\r\nContent-Length: {length}\r\n"
             more = "Connection: close\r\nContent-Type: application/json\r\n\r\n"
             answer = raw("127.0.0.1", open_service[0].port, f"{head}{more}".encode())
@@ -464,6 +467,6 @@ def test_a_length_beside_chunks_is_no_way_round_the_limit(tmp_path):
     scope |= {"http_version": "1.1", "method": "POST", "path": "/api/experiments", "headers": headers}
     scope |= {"query_string": b"", "scheme": "http", "raw_path": b"/api/experiments", "root_path": ""}
     with Store(tmp_path / "store.db") as store:
-        app_of_4_mib = create_app(store, largest_body=2**22)
+        app_of_4_mib = create_app(store, max_body_bytes=2**22)
         asyncio.run(asyncio.wait_for(app_of_4_mib(scope, receive, send), timeout=30))
     assert sent[0]["status"] == 413

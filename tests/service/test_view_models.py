@@ -6,8 +6,8 @@ import httpx
 import pytest
 
 from mfbandit import MFUCB, UCB, Bounded, Fidelities, Store, SubGaussian
-from mfbandit.service.dashboard import STATIC, _local, bar
-from mfbandit.service.view_models import EDGE, LEADING, WIDTH, glance, overview
+from mfbandit.service.dashboard import STATIC_FILES, _local, bar
+from mfbandit.service.view_models import DRAWING_MARGIN, DRAWING_WIDTH, LEADING_ARMS_SHOWN, experiment_view, list_row
 from tests.support.services import served
 
 TWO = Fidelities([1, 10], [0.1, 0], Bounded(0, 1))
@@ -28,67 +28,67 @@ def results(experiment, *past):
     experiment.add_results([(arm, m, reward, None) for arm, m, reward, times in past for _ in range(times)])
 
 
-class TestGlance:
+class TestList:
     def test_of_an_experiment_without_results(self, ads):
-        row = glance(ads)
+        row = list_row(ads)
         assert (row["best"], row["results"], row["share"], row["alarm"]) == (None, 0, 0.0, False)
         assert row["capital_text"] == "0.0% of 1,000 spent, nothing reserved"
 
     def test_what_is_spent_and_reserved(self, ads):
         results(ads, ("a", 1, 0.9, 10))
         ads.ask()
-        row = glance(ads)
+        row = list_row(ads)
         assert (row["share"], row["reserved_share"], row["best"]) == (0.1, 0.001, "a")
         assert row["capital_text"] == "10.0% of 1,000 spent, 1 reserved"
 
     def test_unlimited_capital_has_no_share(self, store):
-        row = glance(store.create("free", MFUCB(), arms=2, fidelities=TWO))
+        row = list_row(store.create("free", MFUCB(), arms=2, fidelities=TWO))
         assert (row["share"], row["capital_text"]) == (0.0, "spent of unlimited capital, nothing reserved")
 
     def test_a_bar_is_never_more_than_full(self, ads):
         results(ads, ("a", 1, 0.9, 50))
         ads.set_capital(500)
-        assert glance(ads)["share"] == 1.0
+        assert list_row(ads)["share"] == 1.0
         assert 'width="100.0"' in bar(1.0, 0.5, "all")
 
 
-class TestOverview:
+class TestExperiment:
     def test_is_complete_before_the_first_result(self, ads):
-        view = overview(ads)
-        assert (view["best_interval"], view["sure"], view["axis"]) == ("", "", "none yet")
+        view = experiment_view(ads)
+        assert (view["best_interval"], view["certainty"], view["axis"]) == ("", "", "none yet")
         assert [arm.text for arm in view["leading"]] == [f"{name}: no result yet" for name in "abc"]
         assert json.loads(view["series"])["spent"] == [[0.0], [0.0]]
 
     def test_the_best_arm_leads_then_those_that_are_surely_good(self, ads):
         results(ads, ("a", 1, 0.2, 200), ("b", 1, 0.5, 400), ("c", 1, 0.9, 400))
-        view = overview(ads)
+        view = experiment_view(ads)
         assert [(arm.label, arm.best) for arm in view["leading"]] == [("c", True), ("b", False), ("a", False)]
-        assert view["sure"] == "no other arm can be better, by the bounds"
+        assert view["certainty"] == "no other arm can be better, by the bounds"
 
     @pytest.mark.parametrize(("arms", "said"), [(2, "1 other arm could"), (5, "4 other arms could")])
     def test_how_sure_the_best_arm_is(self, store, arms, said):
         experiment = store.create("unsure", MFUCB(), arms=arms, fidelities=TWO)
         results(experiment, (0, 1, 0.5, 1))
-        assert overview(experiment)["sure"].startswith(said)
+        assert experiment_view(experiment)["certainty"].startswith(said)
 
     def test_arms_that_are_retired_are_no_rivals(self, ads):
         results(ads, ("a", 1, 0.5, 3), ("b", 1, 0.5, 3), ("c", 1, 0.4, 3))
         ads.retire_arm("b")
-        view = overview(ads)
-        assert view["sure"].startswith("1 other arm could")
+        view = experiment_view(ads)
+        assert view["certainty"].startswith("1 other arm could")
         assert [arm.note for arm in view["leading"] if arm.label == "b"] == ["retired"]
 
     def test_intervals_are_drawn_inside_of_the_picture(self, ads):
         results(ads, ("a", 0, 0.1, 2), ("a", 1, 0.2, 50), ("b", 1, 1.0, 1))
-        lines = [line for arm in overview(ads)["leading"] for line in arm.lines if line]
+        lines = [line for arm in experiment_view(ads)["leading"] for line in arm.intervals if line]
         assert len(lines) == 3
         for line in lines:
-            assert EDGE <= line.low <= line.mean <= line.high <= WIDTH - EDGE
+            assert DRAWING_MARGIN <= line.low <= line.mean <= line.high <= DRAWING_WIDTH - DRAWING_MARGIN
 
     def test_the_chart_ends_at_what_was_spent(self, ads):
         for _ in range(20):
             ads.tell(ads.ask(), 0.5)
-        spent = json.loads(overview(ads)["series"])["spent"]
+        spent = json.loads(experiment_view(ads)["series"])["spent"]
         assert sum(row[-1] for row in spent) == ads.spent
 
     def test_it_is_the_same_after_the_store_was_opened_again(self, ads, tmp_path):
@@ -99,21 +99,21 @@ class TestOverview:
         ads.note("a new poster")
         ads.retire_arm("c")
         ads.set_biases([0.3, 0])
-        before = overview(ads)
+        before = experiment_view(ads)
         with Store(tmp_path / "a.db", read_only=True) as again:
-            after = overview(again.open("ads"))
+            after = experiment_view(again.open("ads"))
         assert {**after, "now": ""} == {**before, "now": ""}
 
     def test_the_rest_of_many_arms_is_summed_up(self, store):
         experiment = store.create("many", MFUCB(), arms=100, fidelities=TWO)
         results(experiment, *((k, 0, 0.5, 1) for k in range(30)))
-        view = overview(experiment)
-        assert (len(view["leading"]), view["more_arms"]) == (LEADING, 100 - LEADING)
+        view = experiment_view(experiment)
+        assert (len(view["leading"]), view["more_arms"]) == (LEADING_ARMS_SHOWN, 100 - LEADING_ARMS_SHOWN)
         assert view["more_text"] == "18 results among them, 70 without any"
 
     def test_the_next_leases_to_end_come_first(self, ads):
         late, soon = ads.ask(lease=1000), ads.ask(lease=10)
-        assert [one["label"] for one in overview(ads)["leases"]] == [soon.label, late.label]
+        assert [one["label"] for one in experiment_view(ads)["leases"]] == [soon.label, late.label]
 
     def test_every_event_is_said_in_words(self, ads):
         ads.pause()
@@ -124,7 +124,7 @@ class TestOverview:
         ads.note("hello")
         ads.set_policy(UCB())
         ads.set_biases([0.2, 0])
-        said = [one["text"] for one in overview(ads)["events"]][::-1]
+        said = [one["text"] for one in experiment_view(ads)["events"]][::-1]
         assert said[:6] == [
             "paused",
             "resumed",
@@ -141,27 +141,30 @@ class TestOverview:
             ads.add_arm(f"x{_}")
         for _ in range(12):
             ads.fail(ads.ask())
-        said = [one["text"] for one in overview(ads)["events"]]
+        said = [one["text"] for one in experiment_view(ads)["events"]]
         assert any(text.startswith("arm set aside after failures: ") for text in said)
-        assert overview(ads)["latest"][0]["outcome"] == "failed"
+        assert experiment_view(ads)["latest"][0]["outcome"] == "failed"
 
     def test_a_refuted_bias_is_a_warning_an_event_and_what_it_takes(self, ads):
         results(ads, ("b", 0, 0.0, 300), ("b", 1, 1.0, 300))
-        view = overview(ads)
+        view = experiment_view(ads)
         assert view["alarm"]
         assert len(view["warnings"]) == 1
         assert "bias of fidelity 0 refuted by b: it must be at least" in view["events"][0]["text"]
         assert float(view["fidelities"][0]["needed"]) > 0.1
-        assert (view["best_interval"], view["sure"]) == ("its bounds contradict each other: a bias does not hold", "")
+        assert (view["best_interval"], view["certainty"]) == (
+            "its bounds contradict each other: a bias does not hold",
+            "",
+        )
 
     def test_while_a_bias_is_refuted_nobody_is_sure(self, ads):
         results(ads, ("a", 1, 1.0, 300), ("b", 0, 1.0, 300), ("b", 1, 0.0, 300))
-        assert overview(ads)["sure"] == "how sure that is cannot be said while a bias is too small"
+        assert experiment_view(ads)["certainty"] == "how certain that is cannot be said while a bias is too small"
 
     def test_one_fidelity_has_no_biases_to_audit(self, store):
         experiment = store.create("one", UCB(), arms=2, fidelities=Fidelities([1], concentration=SubGaussian(1)))
         experiment.tell(experiment.ask(), 0.5)
-        view = overview(experiment)
+        view = experiment_view(experiment)
         assert (view["audit_note"], view["warnings"]) == ("", [])
 
 
@@ -175,7 +178,7 @@ class TestAddresses:
     def test_files_that_are_there_and_no_others(self, tmp_path):
         kinds = {"css": "text/css", "js": "text/javascript", "txt": "text/plain"}
         with served(tmp_path / "a.db") as service, httpx.Client(base_url=service.url) as client:
-            found = {name: client.get(f"/static/{name}") for name in STATIC}
+            found = {name: client.get(f"/static/{name}") for name in STATIC_FILES}
             lost = [client.get(f"/static/{name}") for name in ("nothing.js", "..%2fguard.py", "%2e%2e/guard.py")]
         for name, answer in found.items():
             kind = kinds[name.rpartition(".")[2]]

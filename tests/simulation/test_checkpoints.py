@@ -111,7 +111,7 @@ class TestSimulate:
 
     def test_no_folder(self, tmp_path):
         (tmp_path / "file").touch()
-        with pytest.raises(ValueError, match=r"results must be a folder that can be written, got .*file"):
+        with pytest.raises(ValueError, match=r"Cannot write to the folder of results .*file: "):
             simulate(PROBLEM, MFUCB(), runs=2, results=tmp_path / "file", **OPTIONS)
 
     @pytest.mark.parametrize("backend", ["loky", "multiprocessing", "sequential"])

@@ -3,6 +3,7 @@
 import os
 import subprocess
 import sys
+from functools import partial
 
 import numpy as np
 import pytest
@@ -22,28 +23,22 @@ from mfbandit import (
     SubGaussian,
     paper_problem,
 )
+from mfbandit.simulation import plain_run
 from mfbandit.simulation.engines import heap_ucb as engine
-from mfbandit.simulation.simulator import plain_run
+from mfbandit.simulation.engines.interface import begin_run
+from mfbandit.simulation.engines.registry import engine_for
 from tests.core.test_bounds import SubExponential
+from tests.support import engines
 from tests.support.oracle import play_by_hand
 from tests.support.strategies import problems
 
-HUGE = np.array([1e18])
 WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 
 def engine_plays(problem, policy, n, seed, *, heap_arms=engine.HEAP_ARMS, stretch=10**9):
     """The first n plays of the engine, shape (n, 2), in stretches."""
-    truth, rule = engine.prepare(problem, policy, "paper")
-    state = engine.begin(truth, HUGE, problem.best_mean, heap_arms)
-    trace, rng = np.zeros((n, 2), dtype=np.int64), np.random.default_rng(seed)
-    while state.clock.t <= n:
-        steps = min(stretch, n + 1 - state.clock.t)
-        state = engine.advance(truth, rule, state, rng, steps, trace)
-        assert state.clock.status == engine.RUNNING
-    if type(policy) is UCB:
-        trace[:, 1] += len(problem.fidelities) - 1
-    return trace
+    begin = partial(engine.begin, heap_arms=heap_arms)
+    return engines.engine_plays(problem, policy, n, seed, stretch=stretch, begin=begin)
 
 
 def scan_plays(scan, problem, policy, n, seed):
@@ -193,23 +188,25 @@ def test_regret_at_every_capital_to_the_last_bit(problem, policy, account, share
     if capitals[-1] < problem.fidelities.costs[-1]:
         return
     plain = plain_run(problem, policy, capitals, account, np.random.default_rng(seed), lambda _: None)
-    truth, rule = engine.prepare(problem, policy, account)
-    state, rng = engine.begin(truth, capitals, problem.best_mean), np.random.default_rng(seed)
-    while state.clock.status == engine.RUNNING:
-        state = engine.advance(truth, rule, state, rng, stretch)
-    assert state.account.regret.tolist() == plain.regret.tolist()
-    assert np.array_equal(state.arms.counts.T, plain.plays[-len(rule.costs) :])
+    assert engine_for(problem, policy) is engine
+    started, rng = begin_run(engine, problem, policy, capitals, account), np.random.default_rng(seed)
+    while started.running:
+        started.advance(rng, stretch)
+    made = started.result(len(problem.fidelities))
+    assert made.regret.tolist() == plain.regret.tolist()
+    assert np.array_equal(made.plays, plain.plays)
+    assert (made.steps, made.spent) == (plain.steps, plain.spent)
 
 
 def test_what_it_can_run():
     problem = paper_problem(3)
-    assert engine.supports(problem, UCB())
-    assert not engine.supports(problem, type("Mine", (UCB,), {})())
+    assert engine_for(problem, UCB()) is engine
+    assert engine_for(problem, type("Mine", (UCB,), {})()) is None
     mixed = Fidelities([1, 10], [0.3, 0], [SubExponential(), SubGaussian(1.0)])
     problem = Problem([[0.1], [0.2]], mixed, Gaussian(1.0))
-    assert engine.supports(problem, UCB())
-    assert not engine.supports(problem, MFUCB())
-    assert not engine.supports(Problem([[0.1]], Fidelities([1]), Gaussian(1.0)), UCB())
+    assert engine_for(problem, UCB()) is engine
+    assert engine_for(problem, MFUCB()) is None
+    assert engine_for(Problem([[0.1]], Fidelities([1]), Gaussian(1.0)), UCB()) is None
 
 
 @pytest.mark.skipif(WITHOUT_JIT, reason="this is what it starts")

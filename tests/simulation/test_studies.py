@@ -143,7 +143,7 @@ class TestCommand:
         refused(call("simulate", file, "--grid"), said)
 
     def test_wrong_options(self, file, monkeypatch):
-        monkeypatch.setattr("mfbandit.simulation.named_backends.PATIENCE", 1)
+        monkeypatch.setattr("mfbandit.simulation.backends.SCHEDULER_TIMEOUT_SECONDS", 1)
         refused(call("simulate", file, "--grid", "--engine", "ray"), "engine must be one of threads, processes, dask")
         refused(call("simulate", file, "--grid", "--address", "tcp://x:1"), "an address must be a Dask scheduler's")
         refused(

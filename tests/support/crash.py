@@ -29,7 +29,7 @@ from mfbandit.experiment.codec import Record as Entry
 from mfbandit.experiment.events import ArmRestored, ArmSetAside, Asked, Event, Expired, Failed, Renewed, Told
 from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
 from mfbandit.experiment.log_check import check_possible
-from mfbandit.service.client import RemoteExperiment
+from mfbandit.service import RemoteExperiment
 from mfbandit.store.durable_experiment import DurableExperiment
 from tests.support.postgres import free_port
 
@@ -195,7 +195,7 @@ class Client(threading.Thread):
         """Work until it is told to stop."""
         try:
             with mfb.connect(self._url, patience=self._patience) as store:
-                experiment = RemoteExperiment(store._line, self.diary.experiment)
+                experiment = RemoteExperiment(store._transport, self.diary.experiment)
                 while not self._signs.stop.is_set():
                     self._turn(experiment)
         except Exception:

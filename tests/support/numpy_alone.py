@@ -33,9 +33,9 @@ def served() -> object:
 
 
 def on_processes() -> object:
-    from mfbandit.simulation import engine
+    from mfbandit.simulation import backend
 
-    return engine("processes").__enter__()
+    return backend("processes").__enter__()
 
 
 def reproduced() -> object:

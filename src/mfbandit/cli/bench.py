@@ -1,4 +1,4 @@
-"""How fast this machine simulates: the compiled engine beside the plain NumPy path, in one run."""
+"""Measure how fast this machine simulates: the compiled engine beside plain NumPy, in one run."""
 
 import time
 from dataclasses import dataclass
@@ -12,7 +12,7 @@ from mfbandit.problems import paper_problem
 from mfbandit.simulation import one_run, plain_run
 
 ROUNDS = 3
-ENGINE_LOOKS, PLAIN_LOOKS = 40.0, 0.02  # capital in full looks at every arm: about a second each
+ENGINE_LOOKS, PLAIN_LOOKS = 40.0, 0.02  # capital, in full looks at every arm: about a second of work each
 
 
 @dataclass(frozen=True)
@@ -31,7 +31,7 @@ class Speed:
 
 
 def speed(number: int, tick: Tick = lambda _: None) -> Speed:
-    """Medians over rounds, engine and plain path taking turns.
+    """Time both on a paper problem, taking turns, and return medians over rounds.
 
     Args:
         number: of a paper problem.

@@ -34,22 +34,36 @@ Every error names the file, the table, the key and the rule.
 """
 
 import dataclasses
-import difflib
 import tomllib
-from collections.abc import Callable, Iterator
-from contextlib import contextmanager
-from dataclasses import dataclass
+from collections.abc import Callable, Sequence
 from pathlib import Path
 from typing import Any
 
-from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit.cli.files import os_error_text
+from mfbandit.cli.toml_table import (
+    FLAG,
+    NUMBER,
+    NUMBER_OR_NUMBERS,
+    NUMBERS,
+    ROWS,
+    TABLE_LIST,
+    TEXT,
+    TEXT_OR_WHOLE,
+    TEXTS,
+    TEXTS_OR_WHOLE,
+    WHOLE,
+    Kind,
+    Table,
+    at,
+    shown,
+)
+from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
 from mfbandit.problems import (
     Bernoulli,
     Gaussian,
     Problem,
-    Replay,
     Rewards,
     learning_curve_names,
     learning_curve_problem,
@@ -57,80 +71,8 @@ from mfbandit.problems import (
     paper_problem,
 )
 
-LARGEST = 1e150  # numbers beyond could not be squared
-MOST_ARMS = 10_000_000
-QUOTES = "'\""
-SHOWN = 80  # characters of a wrong value
+MAX_PROBLEM_ARMS = 10_000_000
 TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment")
-
-
-@dataclass(frozen=True)
-class Kind:
-    """What a value may be, in words and as a test."""
-
-    words: str
-    fits: Callable[[Any], bool]
-
-
-def _is_number(value: object) -> bool:
-    return isinstance(value, int | float) and not isinstance(value, bool) and abs(value) <= LARGEST
-
-
-def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
-    return lambda value: isinstance(value, list) and all(fits(item) for item in value)
-
-
-NUMBER = Kind("a finite number", _is_number)
-WHOLE = Kind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
-TEXT = Kind("text in quotes", lambda value: isinstance(value, str))
-FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-NUMBERS = Kind("a list of numbers", _list_of(_is_number))
-TEXTS = Kind("a list of texts", _list_of(TEXT.fits))
-ROWS = Kind("a list of rows of numbers", _list_of(NUMBERS.fits))
-NUMBER_OR_NUMBERS = Kind("a number or a list of numbers", lambda value: NUMBER.fits(value) or NUMBERS.fits(value))
-NUMBERS_OR_ROWS = Kind("a list of numbers or of rows of numbers", lambda value: NUMBERS.fits(value) or ROWS.fits(value))
-TABLE_LIST = Kind("a list of tables, [{...}, ...]", _list_of(lambda value: isinstance(value, dict)))
-TEXTS_OR_WHOLE = Kind("a list of texts or a whole number", lambda value: TEXTS.fits(value) or WHOLE.fits(value))
-TEXT_OR_WHOLE = Kind("text in quotes or a whole number", lambda value: TEXT.fits(value) or WHOLE.fits(value))
-
-
-class Table:
-    """One table of a file, read key by key; what is left over at the end is an error."""
-
-    def __init__(self, where: str, values: dict[str, Any], what: str = "key") -> None:
-        self.where, self._values, self._what, self._known = where, values, what, list[str]()
-
-    def __contains__(self, key: str) -> bool:
-        return key in self._values
-
-    def need(self, key: str, kind: Kind) -> Any:  # noqa: ANN401 - what a kind allows
-        """A value that must be there."""
-        if key not in self._values:
-            near = difflib.get_close_matches(key, self._values, n=1)
-            hint = f"; it has {near[0]}, did you mean {key}?" if near else ""
-            raise InvalidArgument(f"{self.where} needs the key {key}, {kind.words}{hint}")
-        return self.get(key, kind)
-
-    def get(self, key: str, kind: Kind, default: Any = None) -> Any:  # noqa: ANN401
-        """A value that may be there."""
-        self._known.append(key)
-        value = self._values.get(key, default)
-        if key in self._values and not kind.fits(value):
-            raise InvalidArgument(f"{self.where} {key} must be {kind.words}, got {_shown(value)}")
-        return value
-
-    def chosen(self, keys: dict[str, Kind]) -> dict[str, Any]:
-        """Those of these keys that are there."""
-        values = {key: self.get(key, kind) for key, kind in keys.items()}
-        return {key: value for key, value in values.items() if key in self}
-
-    def close(self) -> None:
-        """Refuse keys that nobody asked for."""
-        for key in self._values:
-            if key not in self._known:
-                near = difflib.get_close_matches(key, self._known, n=1)
-                hint = f"did you mean {near[0]}?" if near else f"it may have {', '.join(self._known)}"
-                raise InvalidArgument(f"{self.where} has no {self._what} {_shown(key).strip(QUOTES)}; {hint}")
 
 
 class Config:
@@ -153,14 +95,14 @@ class Config:
         unknown.close()
 
     def table(self, name: str) -> Table:
-        """A table of the file, empty if it is not there."""
+        """Return a table of the file, empty if it is not there."""
         values = self._tables.get(name, {})
         if not isinstance(values, dict):
-            raise InvalidArgument(f"{self._path}: {name} must be a table, [{name}], got {_shown(values)}")
+            raise InvalidArgument(f"{self._path}: {name} must be a table, [{name}], got {shown(values)}")
         return Table(f"{self._path}: [{name}]", values)
 
     def has(self, name: str) -> bool:
-        """Whether the file has this table."""
+        """Tell whether the file has this table."""
         return name in self._tables
 
     def fidelities(self) -> Fidelities:
@@ -204,7 +146,7 @@ class Config:
         """[[policies]]: each with a name and its parameters; MF-UCB and UCB where there are none."""
         given = self._tables.get("policies", [])
         if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
-            raise InvalidArgument(f"{self._path}: policies must be tables, [[policies]], got {_shown(given)}")
+            raise InvalidArgument(f"{self._path}: policies must be tables, [[policies]], got {shown(given)}")
         tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
         return [self._policy(table) for table in tables] or [MFUCB(), UCB()]
 
@@ -217,10 +159,10 @@ class Config:
         options = table.chosen({"capitals": NUMBERS, "looks": NUMBERS})
         table.close()
         if len(options) != 1:
-            raise InvalidArgument(f"{table.where} must have one of the keys capitals and looks, got {_shown(options)}")
+            raise InvalidArgument(f"{table.where} must have one of the keys capitals and looks, got {shown(options)}")
         ((key, values),) = options.items()
         if not values or min(values) <= 0 or len(set(values)) < len(values):
-            raise InvalidArgument(f"{table.where} {key} must be different numbers above 0, got {_shown(values)}")
+            raise InvalidArgument(f"{table.where} {key} must be different numbers above 0, got {shown(values)}")
         return {"problems": self._problems(given) if given else {"problem": self.problem()}, **options}
 
     def _problems(self, given: list[dict[str, Any]]) -> dict[str, Problem]:
@@ -230,11 +172,11 @@ class Config:
             ready = [key for key in _READY if key in table]
             if len(ready) != 1:
                 raise InvalidArgument(
-                    f"{table.where} must have one of the keys {', '.join(_READY)}, got {_shown(values)}"
+                    f"{table.where} must have one of the keys {', '.join(_READY)}, got {shown(values)}"
                 )
             name = ", ".join(f"{key} {value}" for key, value in values.items()).replace("_", " ")
             if name in problems:
-                raise InvalidArgument(f"{table.where} must be different from those before it, got {_shown(values)}")
+                raise InvalidArgument(f"{table.where} must be different from those before it, got {shown(values)}")
             problems[name] = self._ready(table, ready[0], _READY[ready[0]])
         return problems
 
@@ -253,7 +195,7 @@ class Config:
             arms = options["arms"]
             if problem.arms != (len(arms) if isinstance(arms, list) else arms):
                 raise InvalidArgument(
-                    f"{table.where} arms must be as many as in [problem], {problem.arms}, got {_shown(arms)}"
+                    f"{table.where} arms must be as many as in [problem], {problem.arms}, got {shown(arms)}"
                 )
         else:
             table.need("arms", TEXTS_OR_WHOLE)
@@ -284,45 +226,29 @@ def _read(path: Path) -> dict[str, Any]:
     try:
         return tomllib.loads(path.read_text(encoding="utf-8-sig"))
     except OSError as error:
-        raise InvalidArgument(f"{path} must be a file that can be read ({error.strerror})") from None
-    except (ValueError, RecursionError) as error:
+        raise InvalidArgument(os_error_text(error)) from None
+    except (ValueError, RecursionError) as error:  # no UTF-8, no TOML, numbers of thousands of digits, deep nesting
         raise InvalidArgument(f"{path} must be TOML: {error}") from None
-
-
-@contextmanager
-def at(where: str) -> Iterator[None]:
-    """Say where in the file a value was that made no sense."""
-    try:
-        yield
-    except ValueError as error:
-        text = str(error)
-        raise InvalidArgument(text if text.startswith(where) else f"{where} {text}") from None
-
-
-def _shown(value: object) -> str:
-    """The value as one would write it, control characters escaped, and cut off where it is long."""
-    text = repr(value)
-    return text if len(text) <= SHOWN else f"{text[:SHOWN]}..."
 
 
 def _paper(table: Table) -> Problem:
     number, seed = table.need("paper", WHOLE), table.get("seed", WHOLE, default=0)
     if number not in (1, 2, 3, 4):
-        raise InvalidArgument(f"paper must be 1, 2, 3 or 4, got {_shown(number)}")
+        raise InvalidArgument(f"paper must be 1, 2, 3 or 4, got {shown(number)}")
     return paper_problem(number, seed)
 
 
 def _misleading(table: Table) -> Problem:
     arms = table.need("misleading", WHOLE)
-    if not 2 <= arms <= MOST_ARMS:  # noqa: PLR2004 - one arm cannot be ranked wrongly
-        raise InvalidArgument(f"misleading must be a number of arms from 2 to {MOST_ARMS:,}, got {_shown(arms)}")
+    if not 1 < arms <= MAX_PROBLEM_ARMS:  # one arm cannot be ranked wrongly
+        raise InvalidArgument(f"misleading must be a number of arms from 2 to {MAX_PROBLEM_ARMS:,}, got {shown(arms)}")
     return misleading_problem(arms)
 
 
 def _learning_curve(table: Table) -> Problem:
     name = table.need("learning_curve", TEXT_OR_WHOLE)
     if name not in learning_curve_names() and name not in learning_curve_names().values():
-        raise InvalidArgument(f"learning_curve must be one of {', '.join(learning_curve_names())}, got {_shown(name)}")
+        raise InvalidArgument(f"learning_curve must be one of {', '.join(learning_curve_names())}, got {shown(name)}")
     return learning_curve_problem(name)
 
 
@@ -340,86 +266,21 @@ def _rewards(table: Table) -> Rewards:
     if name == "gaussian":
         with at(table.where):
             return Gaussian(table.need("sigma", NUMBER_OR_NUMBERS))
-    raise InvalidArgument(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {_shown(name)}")
+    raise InvalidArgument(f"{table.where} rewards must be 'gaussian' or 'bernoulli', got {shown(name)}")
 
 
-def _noise(scale: float | list[float] | None, span: list[float] | None) -> Any:  # noqa: ANN401 - what Fidelities takes
+def _noise(
+    scale: float | list[float] | None, span: list[float] | None
+) -> Concentration | Sequence[Concentration] | None:
     if scale is not None and span is not None:
         raise InvalidArgument("scale and range must not both be given: noise is either sub-Gaussian or bounded")
     if span is not None:
-        if len(span) != 2:  # noqa: PLR2004 - low and high
-            raise InvalidArgument(f"range must be two numbers, the lowest and highest reward, got {span}")
-        return Bounded(*span)
+        try:
+            low, high = span
+        except ValueError:
+            message = f"range must be two numbers, the lowest and highest reward, got {span}"
+            raise InvalidArgument(message) from None
+        return Bounded(low, high)
     if isinstance(scale, list):
         return [SubGaussian(each) for each in scale]
     return None if scale is None else SubGaussian(scale)
-
-
-def described(name: str, seed: int = 0) -> str:
-    """A ready problem as a file that every command reads.
-
-    Args:
-        name: 1 to 4, misleading, or a data set of learning curves.
-        seed: for means that are drawn.
-
-    >>> print(described("cmc").splitlines()[2])
-    learning_curve = "cmc"
-    """
-    if name in ("1", "2", "3", "4"):
-        problem, title = paper_problem(int(name), seed), f"The paper's problem {name}, with seed {seed}."
-    elif name == "misleading":
-        problem, title = misleading_problem(), "Low fidelities rank the arms in the wrong order."
-    elif name in learning_curve_names():
-        problem, title = learning_curve_problem(name), f"Which learner is best on the data set {name}?"
-    else:
-        raise InvalidArgument(
-            f"name must be 1, 2, 3, 4, misleading or one of {', '.join(learning_curve_names())}, got {name!r}"
-        )
-    table = f'[problem]\nlearning_curve = "{name}"' if isinstance(problem.rewards, Replay) else as_toml(problem)
-    capital = f"capital = {40 * problem.arms * problem.fidelities.costs[-1]!r}  # forty full looks at every arm"
-    policies = [f'\n[[policies]]\nname = "{policy}"\nrho = 2' for policy in ("MFUCB", "UCB")]
-    jobs = [f"\n[simulate]\n{capital}\nruns = 20\nseed = 1", f"\n[theory]\n{capital}\nrho = 5", f"\n[plan]\n{capital}"]
-    return "\n".join([f"# {title}", table, *policies, *jobs])
-
-
-def as_toml(problem: Problem) -> str:
-    """A problem with Gaussian or Bernoulli rewards as a file that :class:`Config` reads back to the last digit.
-
-    >>> from mfbandit.problems.builtin import misleading_problem
-    >>> print(as_toml(misleading_problem(arms=2)).splitlines()[1])
-    rewards = "gaussian"
-    """
-    rewards, fidelities = problem.rewards, problem.fidelities
-    lines = ["[problem]"]
-    if isinstance(rewards, Gaussian):
-        lines += ['rewards = "gaussian"', f"sigma = {_toml(rewards.sigma)}"]
-    elif isinstance(rewards, Bernoulli):
-        lines += ['rewards = "bernoulli"']
-    else:
-        raise InvalidArgument("problem must have Gaussian or Bernoulli rewards to be written out, got replayed ones")
-    lines += ["means = [  # a row for each fidelity, a column for each arm"]
-    lines += [f"    {_toml(row)}," for row in problem.means.tolist()]
-    lines += [
-        "]",
-        "",
-        "[fidelities]",
-        f"costs = {_toml(fidelities.costs)}",
-        f"biases = {_toml(fidelities.known_biases)}",
-    ]
-    return "\n".join([*lines, _toml_noise(fidelities)])
-
-
-def _toml_noise(fidelities: Fidelities) -> str:
-    tails = fidelities.tails
-    if all(isinstance(tail, Bounded) for tail in tails) and len(set(tails)) == 1:
-        return f"range = {_toml([tails[0].low, tails[0].high])}"  # type: ignore[attr-defined]
-    if all(isinstance(tail, SubGaussian) for tail in tails):
-        scales = [tail.scale for tail in tails]  # type: ignore[attr-defined]
-        return f"scale = {_toml(scales[0] if len(set(scales)) == 1 else scales)}"
-    raise InvalidArgument(f"noise must be sub-Gaussian or one range to be written out, got {tails}")
-
-
-def _toml(value: Any) -> str:  # noqa: ANN401 - a number or a list of them
-    if isinstance(value, list | tuple):
-        return f"[{', '.join(_toml(item) for item in value)}]"
-    return repr(float(value))

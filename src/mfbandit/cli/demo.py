@@ -1,4 +1,4 @@
-"""A demonstration: forty ads, shown for a minute, ten minutes or an hour to visitors who are simulated."""
+"""A demonstration: forty ads, shown for a minute, ten minutes or an hour to simulated visitors."""
 
 import math
 import threading
@@ -14,14 +14,15 @@ from mfbandit.policies import MFUCB
 from mfbandit.store import DurableExperiment, Store
 
 ADS, CLICKBAIT = 40, 7
-VISITORS = 20  # who see an ad while it is shown once
+VISITORS = 20  # for each time that an ad is shown
 CAPITAL = 500_000.0  # minutes of display
+RETRY_SECONDS = 1.0  # after the experiment had no play
 WORDS = ("spring", "summer", "autumn", "winter", "blue", "green", "bold", "plain")
 
 
 @dataclass(frozen=True)
 class Visitors:
-    """How ads are liked at each length of display; the truth that nobody else sees.
+    """How often visitors click on each ad, after each length of display; the policy never sees it.
 
     Args:
         means: share of visitors who click, shape (3, 40): after a minute, ten minutes, an hour.
@@ -31,7 +32,7 @@ class Visitors:
 
     @classmethod
     def drawn(cls, seed: int) -> "Visitors":
-        """Ads of all qualities, liked nearly as much at once as after an hour; but for one that is clickbait.
+        """Draw ads of all qualities, clicked nearly as often after a minute as after an hour; but one is clickbait.
 
         >>> means = Visitors.drawn(seed=0).means
         >>> bool(means[0, CLICKBAIT] > means[0].max() - 0.01), bool(means[2, CLICKBAIT] < 0.35)
@@ -46,12 +47,18 @@ class Visitors:
         return cls(np.clip(np.array([minute, ten, hour]), 0.01, 0.99))
 
     def clicks(self, arm: int, fidelity: int, rng: np.random.Generator) -> float:
-        """The share of some visitors who click."""
+        """Draw the share of visitors who click while an ad is shown once."""
         return float(rng.binomial(VISITORS, self.means[fidelity, arm])) / VISITORS
 
 
 def create(store: Store) -> DurableExperiment:
-    """The experiment, with biases that hold for all ads but the clickbait."""
+    """Create the experiment, with biases that hold for all ads but the clickbait.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/demo.db") as store:
+    ...     create(store).arms[CLICKBAIT]
+    "ad 08, YOU WON'T BELIEVE THIS"
+    """
     noise = SubGaussian(0.5 / math.sqrt(VISITORS))  # of a mean of so many yes or no
     fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], noise, ["1 minute", "10 minutes", "1 hour"])
     labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]
@@ -60,12 +67,12 @@ def create(store: Store) -> DurableExperiment:
 
 
 class Crowd(threading.Thread):
-    """Visitors who keep coming until told to stop; they come back when the experiment is resumed.
+    """A thread of visitors, who keep coming until told to stop; they come back when the experiment is resumed.
 
     Args:
-        experiment: whom they visit.
+        experiment: the ads that they see.
         speed: results a second.
-        seed: for who they are.
+        seed: for their clicks.
     """
 
     def __init__(self, experiment: DurableExperiment, *, speed: float, seed: int) -> None:
@@ -75,7 +82,7 @@ class Crowd(threading.Thread):
         self._ended = threading.Event()
 
     def run(self) -> None:
-        """Ask, look, tell."""
+        """Ask, show an ad, tell how often it was clicked; repeat."""
         due = time.monotonic()
         while not self._ended.is_set():
             try:
@@ -83,12 +90,12 @@ class Crowd(threading.Thread):
                 self._experiment.tell(play, self._visitors.clicks(play.arm, play.fidelity, self._rng))
                 due += self._pause
             except (CapitalExhausted, ExperimentPaused, NoActiveArms):
-                due = time.monotonic() + 1.0
+                due = time.monotonic() + RETRY_SECONDS
             except (StoreError, UnknownExperiment):
                 return  # the store was closed, or somebody deleted the experiment
             self._ended.wait(max(0.0, due - time.monotonic()))
 
     def stop(self) -> None:
-        """Let no more come."""
+        """Stop, and wait until the last one is gone."""
         self._ended.set()
         self.join()

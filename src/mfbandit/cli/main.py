@@ -1,15 +1,28 @@
-"""The command line. Nothing heavy is loaded before a command needs it."""
+"""The command line: every command, by name. Nothing heavy is loaded before a command needs it."""
 
 import json
 import sys
-from typing import Annotated, Any, Optional
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
 
-from mfbandit.cli import live as cli_live
+from mfbandit.cli import (
+    control_commands,
+    exchange_commands,
+    experiment_commands,
+    play_commands,
+    serving,
+    token_commands,
+)
 from mfbandit.cli.exit_codes import guarded
-from mfbandit.cli.simulate import File, Json, Workers, simulate
+from mfbandit.cli.options import Json, ProblemFile, Workers
+from mfbandit.cli.simulate import simulate
 from mfbandit.cli.worker import work
+
+if TYPE_CHECKING:
+    from mfbandit.theory import Plan
 
 app = typer.Typer(
     name="mfbandit",
@@ -28,7 +41,7 @@ PANEL_NAMES = "partition, means, problem-1 to problem-4, table-1, misleading, le
 def reproduce(
     out: Annotated[str, typer.Option(help="Folder for figures, manifest.json and report.html.")] = "results",
     runs: Annotated[Optional[int], typer.Option(help="Runs of each policy; 100 by default, 10 with --quick.")] = None,
-    seed: Annotated[int, typer.Option(help="For the problems and all chance.")] = 0,
+    seed: Annotated[int, typer.Option(help="Of the problems and all random numbers.")] = 0,
     only: Annotated[
         str | None,
         typer.Option(metavar="PANEL", help=f"One panel alone: {PANEL_NAMES}."),
@@ -39,9 +52,9 @@ def reproduce(
     ] = False,
     as_json: Json = False,
 ) -> None:
-    """Redraw the paper and write a page about it.
+    """Reproduce the paper's figures and tables.
 
-    Its figures and tables are measured anew; report.html tells the story, manifest.json has every number.
+    Everything is measured again; report.html shows it, manifest.json has every number.
 
     An interrupted run goes on where it stopped if the seed, the runs and --quick are the same.
     """
@@ -56,15 +69,16 @@ def reproduce(
 
 @app.command(epilog="Example: mfbandit theory problem.toml")
 @guarded
-def theory(file: File, as_json: Json = False) -> None:
-    """What the paper proves about a problem.
+def theory(file: ProblemFile, as_json: Json = False) -> None:
+    """Show what the paper proves about a problem.
 
     Classes of arms, bounds on plays, and bounds on regret from above and below.
 
     The table [theory] has capital, and rho (5 by default; the regret bound needs more than 4).
     """
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import NUMBER, Config, at
+    from mfbandit.cli.config import Config
+    from mfbandit.cli.toml_table import NUMBER, at
     from mfbandit.theory import summarize
 
     config = Config(file)
@@ -79,15 +93,16 @@ def theory(file: File, as_json: Json = False) -> None:
 
 @app.command(epilog="Example: mfbandit plan campaign.toml")
 @guarded
-def plan(file: File, as_json: Json = False) -> None:
-    """What a capital will buy.
+def plan(file: ProblemFile, as_json: Json = False) -> None:
+    """Estimate what a capital will buy.
 
-    An estimate from guessed means of plays, spending and regret, and whether each fidelity earns its place.
+    Plays, spending and regret are estimated from guessed means, and whether each fidelity is worth its cost.
 
-    The table [plan] has capital, and means or prior (past results) with arms; rho, draws and seed if you like.
+    The table [plan] has capital, and means or prior (past results) with arms; optionally rho, draws and seed.
     """
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import NUMBER, NUMBERS_OR_ROWS, WHOLE, Config, at
+    from mfbandit.cli.config import Config
+    from mfbandit.cli.toml_table import NUMBER, NUMBERS_OR_ROWS, WHOLE, at
     from mfbandit.theory import plan as job
 
     config = Config(file)
@@ -107,7 +122,7 @@ def plan(file: File, as_json: Json = False) -> None:
     typer.echo(strict_json(_plan_numbers(result), indent=1) if as_json else str(result))
 
 
-def _plan_numbers(result: Any) -> dict[str, Any]:  # noqa: ANN401 - a Plan
+def _plan_numbers(result: "Plan") -> dict[str, Any]:
     return {
         "capital": result.capital,
         "arms": result.arms,
@@ -127,16 +142,19 @@ def _plan_numbers(result: Any) -> dict[str, Any]:  # noqa: ANN401 - a Plan
 @guarded
 def problem(
     name: Annotated[
-        str, typer.Argument(help="1, 2, 3 or 4 (the paper's), misleading, or a data set of learning curves.")
+        str,
+        typer.Argument(
+            metavar="NAME", help="1, 2, 3 or 4 (the paper's), misleading, or a data set of learning curves."
+        ),
     ],
-    seed: Annotated[int, typer.Option(min=0, help="For means that are drawn.")] = 0,
+    seed: Annotated[int, typer.Option(min=0, help="For means that are drawn at random.")] = 0,
     as_json: Json = False,
 ) -> None:
     """Print a ready problem as a TOML file.
 
     With all its means, and tables for simulate, theory and plan: a file to start from.
     """
-    from mfbandit.cli.config import described
+    from mfbandit.cli.problem_files import described
 
     text = described(name, seed)
     if as_json:
@@ -149,9 +167,9 @@ def problem(
 @app.command(epilog="Example: mfbandit bench")
 @guarded
 def bench(as_json: Json = False) -> None:
-    """How fast this machine simulates.
+    """Measure how fast this machine simulates.
 
-    The compiled engine beside the plain NumPy path, on the paper's four problems.
+    The compiled engine is timed beside plain NumPy, on the paper's four problems.
     """
     from mfbandit._internal.formatting import columns
     from mfbandit._internal.progress import progress_bar
@@ -172,20 +190,75 @@ def bench(as_json: Json = False) -> None:
 @app.command(epilog="Example: mfbandit version")
 @guarded
 def version(as_json: Json = False) -> None:
-    """Versions of mfbandit and its libraries."""
+    """Print the versions of mfbandit and its libraries."""
     from importlib.metadata import version as installed
 
-    from mfbandit._internal.imports import installed as is_installed
-
     names = ("mfbandit", "numpy", "numba", "joblib", "matplotlib")
-    versions = {name: installed(name) for name in names if is_installed(name)} | {"python": sys.version.split()[0]}
+    versions = {name: installed(name) for name in names} | {"python": sys.version.split()[0]}
     typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 
+@dataclass(frozen=True)
+class Entry:
+    """A command of the command line.
+
+    Args:
+        run: the function that Typer calls.
+        example: its arguments, for the help.
+        settings: further settings of the command.
+    """
+
+    run: Callable[..., None]
+    example: str
+    settings: dict[str, Any] = field(default_factory=dict)
+
+
+NEGATIVE_NUMBERS = {"ignore_unknown_options": True}  # -0.5 is a reward, not an option
+
+EXPERIMENT_COMMANDS = {
+    "create": Entry(experiment_commands.create, "ads.db ads campaign.toml"),
+    "list": Entry(experiment_commands.list_names, "ads.db"),
+    "ask": Entry(play_commands.ask, "ads.db ads -n 8 --json"),
+    "tell": Entry(play_commands.tell, "ads.db ads 0a1b2c3d4e5f-0 0.43", NEGATIVE_NUMBERS),
+    "fail": Entry(play_commands.fail, "ads.db ads 0a1b2c3d4e5f-0"),
+    "renew": Entry(play_commands.renew, "ads.db ads 0a1b2c3d4e5f-0 --lease 7200"),
+    "status": Entry(experiment_commands.status, "ads.db ads"),
+    "pause": Entry(control_commands.pause, "ads.db ads"),
+    "resume": Entry(control_commands.resume, "ads.db ads"),
+    "add": Entry(control_commands.add, "ads.db ads ad-z"),
+    "retire": Entry(control_commands.retire, "ads.db ads ad-c"),
+    "restore": Entry(control_commands.restore, "ads.db ads ad-c"),
+    "capital": Entry(control_commands.capital, "ads.db ads 200000"),
+    "audit": Entry(experiment_commands.audit, "ads.db ads"),
+    "biases": Entry(control_commands.biases, "ads.db ads 0.3,0.15,0"),
+    "note": Entry(control_commands.note, 'ads.db ads "the landing page changed"'),
+    "export": Entry(exchange_commands.export, "ads.db ads --out plays.csv"),
+    "import": Entry(exchange_commands.import_results, "ads.db ads last-year.csv --cost 0"),
+    "delete": Entry(experiment_commands.delete, "ads.db ads --confirm ads"),
+}
+TOKEN_COMMANDS = {
+    "create": Entry(token_commands.create_token, "ads.db --name ci --scope write"),
+    "list": Entry(token_commands.list_tokens, "ads.db"),
+    "revoke": Entry(token_commands.revoke_token, "ads.db 0a1b2c3d"),
+}
+
+
+def _group(name: str, about: str, entries: dict[str, Entry]) -> None:
+    group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
+    for verb, entry in entries.items():
+        example = f"Example: mfbandit {name} {verb} {entry.example}"
+        group.command(verb, epilog=example, context_settings=entry.settings)(entry.run)
+    app.add_typer(group, name=name)
+
+
 app.command(epilog="Example: mfbandit simulate problem.toml --plot regret.png")(simulate)
-app.add_typer(cli_live.experiments, name="experiment")
-app.add_typer(cli_live.tokens, name="token")
-app.command(epilog="Example: mfbandit serve ads.db --port 8000")(cli_live.serve)
+_group(
+    "experiment",
+    "Live experiments: create, ask, tell, look, change. In a store file, in PostgreSQL or at a service.",
+    EXPERIMENT_COMMANDS,
+)
+_group("token", "Bearer tokens of a service: create, list, revoke.", TOKEN_COMMANDS)
+app.command(epilog="Example: mfbandit serve ads.db --port 8000")(serving.serve)
 app.command(epilog="Example: mfbandit work http://127.0.0.1:8000 ads lab:dig")(work)
-app.command(epilog="Example: mfbandit demo --speed 100")(cli_live.demo)
-app.command(epilog="Example: mfbandit doctor ads.db")(cli_live.doctor)
+app.command(epilog="Example: mfbandit demo --speed 100")(serving.demo)
+app.command(epilog="Example: mfbandit doctor ads.db")(serving.doctor)

@@ -1,7 +1,6 @@
-"""The part of the command line that simulates: one problem, or a study over many."""
+"""The command that simulates: one problem, or a study over many."""
 
 import math
-import os
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
@@ -9,20 +8,21 @@ import typer
 
 from mfbandit._internal.imports import need
 from mfbandit.cli.exit_codes import guarded
+from mfbandit.cli.files import check_writable, replacing
+from mfbandit.cli.options import Json, ProblemFile, Workers
 from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.cli.config import Config
+    from mfbandit.problems import Problem
     from mfbandit.simulation import Simulation
 
-File = Annotated[Path, typer.Argument(help="A TOML file; `mfbandit problem 1` prints one to start from.")]
-Json = Annotated[bool, typer.Option("--json", help="Print JSON, for machines.")]
-Workers = Annotated[Optional[int], typer.Option(help="How many; all cores by default. Results do not depend on it.")]
+PICTURES = (".png", ".svg", ".pdf")
 
 
 @guarded
 def simulate(  # noqa: PLR0913, PLR0917 - options of a command
-    file: File,
+    file: ProblemFile,
     plot: Annotated[Optional[Path], typer.Option(help="Draw regret against capital: .png, .svg or .pdf.")] = None,
     runs: Annotated[Optional[int], typer.Option(help="Runs of each policy, instead of the file's.")] = None,
     workers: Workers = None,
@@ -33,20 +33,22 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
     ] = None,
     results: Annotated[
         Optional[Path],
-        typer.Option(metavar="DIR", help="Keep finished chunks of runs here; the same command goes on where it was."),
+        typer.Option(metavar="DIR", help="Keep finished runs here; the same command goes on from them."),
     ] = None,
     grid: Annotated[bool, typer.Option("--grid", help="The whole study that the table [grid] describes.")] = False,
     as_json: Json = False,
 ) -> None:
-    """Compare policies on a problem, each with the last one; or on many problems, with --grid.
+    """Compare policies on a problem, or on many with --grid.
 
-    The table [simulate] has capital, and runs (20), seed (0), grid (100) and account ("paper") if you like.
+    Each is compared with the last one.
+
+    The table [simulate] has capital, and optionally runs (20), seed (0), grid (100) and account ("paper").
 
     The table [grid] has capitals, or looks (capitals in full looks at every arm), and problems: a list such as
-    [{paper = 1}, {paper = 3, seed = 2}, {learning_curve = "cmc"}], or [problem] if it is left out.
+    [{paper = 1}, {paper = 3, seed = 2}, {learning_curve = "cmc"}]. Without problems, [problem] is used.
     """
     from mfbandit.cli.config import Config
-    from mfbandit.simulation import engine as running_on
+    from mfbandit.simulation import backend as running_on
 
     _at_least_one("--workers", workers)
     _at_least_one("--runs", runs)
@@ -56,10 +58,9 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
         raise InvalidArgument("--plot draws one problem, and --grid has many: leave out one of them")
     config = Config(file)
     options = _options(config, runs, grid) | {"workers": workers, "results": results}
-    job = _study if grid else _compare
     try:
         with running_on(engine, address=address, workers=workers):
-            text = job(config, options, plot, as_json)
+            text = _study(config, options, as_json) if grid else _compare(config, options, plot, as_json)
     except KeyboardInterrupt:
         if results is not None:
             typer.echo(f"What is finished is kept in {results}: the same command goes on from there.", err=True)
@@ -69,7 +70,7 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _options(config: "Config", runs: int | None, grid: bool) -> dict[str, Any]:
     """The table [simulate]; a grid has its own capitals."""
-    from mfbandit.cli.config import NUMBER, NUMBERS, TEXT, WHOLE, Kind
+    from mfbandit.cli.toml_table import NUMBER, NUMBERS, TEXT, WHOLE, Kind
 
     table = config.table("simulate")
     points = Kind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
@@ -85,7 +86,7 @@ def _options(config: "Config", runs: int | None, grid: bool) -> dict[str, Any]:
 
 def _compare(config: "Config", options: dict[str, Any], plot: Path | None, as_json: bool) -> str:
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import at
+    from mfbandit.cli.toml_table import at
     from mfbandit.simulation import simulate as job
 
     problem, policies = config.problem(), config.policies()
@@ -96,9 +97,9 @@ def _compare(config: "Config", options: dict[str, Any], plot: Path | None, as_js
     return strict_json(_simulated(sims), indent=1) if as_json else _simulated_text(problem, sims)
 
 
-def _study(config: "Config", options: dict[str, Any], plot: Path | None, as_json: bool) -> str:  # noqa: ARG001
+def _study(config: "Config", options: dict[str, Any], as_json: bool) -> str:
     from mfbandit._internal.formatting import strict_json
-    from mfbandit.cli.config import at
+    from mfbandit.cli.toml_table import at
     from mfbandit.simulation import study
 
     described = config.grid()
@@ -115,10 +116,9 @@ def _at_least_one(option: str, value: int | None) -> int | None:
 
 def _check_picture(path: Path) -> None:
     need("matplotlib", "--plot", "plot")
-    if path.suffix.lower() not in (".png", ".svg", ".pdf"):
+    if path.suffix.lower() not in PICTURES:
         raise InvalidArgument(f"--plot must end in .png, .svg or .pdf, got {str(path)!r}")
-    if path.is_dir() or not os.access(path.parent, os.W_OK):
-        raise InvalidArgument(f"--plot must be a file that can be written, got {path}")
+    check_writable("--plot", path)
 
 
 def _draw(sims: "list[Simulation]", path: Path) -> None:
@@ -128,12 +128,8 @@ def _draw(sims: "list[Simulation]", path: Path) -> None:
 
     figure = Figure(figsize=(5.6, 3.8), layout="constrained")
     plotting.plot_regret(sims, ax=figure.subplots())
-    part = path.with_name(f".{path.name}.part")
-    try:
+    with replacing(path) as part:
         figure.savefig(part, dpi=150, format=path.suffix[1:].lower())
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
 
 
 def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
@@ -155,7 +151,7 @@ def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
     return rows
 
 
-def _simulated_text(problem: Any, sims: "list[Simulation]") -> str:  # noqa: ANN401 - a Problem
+def _simulated_text(problem: "Problem", sims: "list[Simulation]") -> str:
     from mfbandit._internal.formatting import columns, readable
     from mfbandit.simulation import compare
 

@@ -1,4 +1,4 @@
-"""The part of the command line that works: one worker, of as many as a cluster's scheduler cares to start."""
+"""The command that makes plays: one worker, of as many as a cluster's scheduler starts."""
 
 import importlib
 import signal
@@ -7,55 +7,54 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
 from types import FrameType
-from typing import Annotated, Any, Optional
+from typing import TYPE_CHECKING, Annotated, Any, Optional, cast
 
 import typer
 
-from mfbandit.cli.exit_codes import guarded
-from mfbandit.cli.live import Bearer, Json, Name, Where, opened
+from mfbandit.cli.store_commands import Answer, Call, on_experiment
 from mfbandit.errors import InvalidArgument
 
-TERMINATED = 143  # what a process that SIGTERM ended exits with
+if TYPE_CHECKING:
+    from mfbandit.execution.attempt import Objective
+
+TERMINATED = 143  # the exit code of a process that SIGTERM ended
 
 
-@guarded
+@on_experiment
 def work(  # noqa: PLR0913, PLR0917 - options of a command
-    store: Where,
-    name: Name,
+    call: Call,
     objective: Annotated[
         str, typer.Argument(metavar="MODULE:OBJECTIVE", help="A function of a play, such as lab:dig.")
     ],
     plays: Annotated[Optional[int], typer.Option(min=0, help="Stop after so many plays.")] = None,
-    timeout: Annotated[Optional[float], typer.Option(help="Seconds that a play may take; then it is failed.")] = None,
-    retries: Annotated[int, typer.Option(min=0, help="How often a failed play is repeated.")] = 0,
+    timeout: Annotated[Optional[float], typer.Option(help="Seconds that a play may take before it fails.")] = None,
+    retries: Annotated[int, typer.Option(min=0, help="How often a failed play is tried again.")] = 0,
     lease: Annotated[
         Optional[float],
-        typer.Option(help="Seconds after which a play of a worker that is gone is taken back; the experiment's own."),
+        typer.Option(help="Seconds until the play of a worker that died is taken back; the experiment's by default."),
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For the seeds of plays.")] = 0,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a service that does not answer.")] = 600.0,
     leave: Annotated[
-        bool, typer.Option("--leave", help="End when no play fits, even if others' plays may yet make room.")
+        bool,
+        typer.Option("--leave", help="End when no play fits, even if other workers' plays may make room."),
     ] = False,
-    token: Bearer = None,
-    as_json: Json = False,
-) -> None:
-    """Work on an experiment: ask for a play, make it, tell the result, and again until the capital is spent.
+) -> Answer:
+    """Make plays of an experiment until the capital is spent.
+
+    Ask for a play, make it, tell the result; and again.
 
     The objective is called with a play (label, arm, fidelity, cost, seed, rng()) and returns the reward, or the pair
-    (reward, cost). Its module is looked for in the current folder first. While it works its lease is renewed; if this
-    process dies, the play is asked for again when the lease ends. Ctrl-C or SIGTERM hands the play back at once.
+    (reward, cost). Its module is looked for in the current folder first. The play's lease is renewed meanwhile; if
+    this process dies, the play is asked for again when the lease ends. Ctrl-C or SIGTERM gives the play back at once.
     """
-    from mfbandit.execution import (
-        InlineExecutor,
-        run,
-    )
+    from mfbandit.execution import InlineExecutor, run
 
-    function = found(objective)
-    with _terminated() as ended, opened(store, token, writing=True, patience=patience) as place:
+    function = imported_objective(objective)
+    with _sigterm_as_interrupt() as ended, call.store(writing=True, patience=patience) as store:
         try:
             ran = run(
-                place.open(name),
+                store.open(call.name),
                 function,
                 InlineExecutor(),
                 retries=retries,
@@ -69,19 +68,15 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
             if ended:
                 raise typer.Exit(TERMINATED) from None
             raise
-    if as_json:
-        import json
-
-        failed = [{"play": one.play.id, "arm": one.play.label, "error": one.error} for one in ran.failures]
-        typer.echo(json.dumps({"told": ran.told, "failed": failed, "retried": ran.retried, "ended": ran.ended}))
-    else:
-        typer.echo(f"{name}: {ran}")
+    failed = [{"play": one.play.id, "arm": one.play.label, "error": one.error} for one in ran.failures]
+    record = {"told": ran.told, "failed": failed, "retried": ran.retried, "ended": ran.ended}
+    return Answer(f"{call.name}: {ran}", record)
 
 
-def found(text: str) -> Any:  # noqa: ANN401 - whatever it is; run() checks that it is a function
-    """The objective that a text such as lab:dig names.
+def imported_objective(text: str) -> "Objective":
+    """Import the objective that a text such as lab:dig names; ``run`` checks that it is a function.
 
-    >>> found("math:sqrt")(4.0)
+    >>> imported_objective("math:sqrt")(4.0)
     2.0
     """
     module, colon, path = text.partition(":")
@@ -101,12 +96,12 @@ def found(text: str) -> Any:  # noqa: ANN401 - whatever it is; run() checks that
         if not hasattr(thing, part):
             raise InvalidArgument(f"MODULE:OBJECTIVE must name something that {module} has, got {path!r}")
         thing = getattr(thing, part)
-    return thing
+    return cast("Objective", thing)
 
 
 @contextmanager
-def _terminated() -> Iterator[list[bool]]:
-    """Inside, SIGTERM is like Ctrl-C, and noted in the list; and Ctrl-C counts, which shells switch off for jobs."""
+def _sigterm_as_interrupt() -> Iterator[list[bool]]:
+    """Treat SIGTERM like Ctrl-C, and note it in the list; let Ctrl-C count, which shells switch off for jobs."""
     ended: list[bool] = []
 
     def handler(number: int, frame: FrameType | None) -> None:

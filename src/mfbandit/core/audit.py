@@ -68,6 +68,9 @@ class Audit:
     Args:
         fidelities: one test for each fidelity below the highest.
         labels: the labels of the arms.
+
+    >>> Audit((), ("a", "b")).alarm
+    False
     """
 
     fidelities: tuple[FidelityAudit, ...]

@@ -179,7 +179,13 @@ def pooled_noise(
 
 
 def least_variance(told: Stats) -> float:
-    """Compute the smallest variance of the model: the square of a billionth of the rewards' root mean square."""
+    """Compute the smallest variance of the model: the square of a billionth of the rewards' root mean square.
+
+    >>> once = Stats.empty(fidelities=1, arms=1)
+    >>> once.counts[0, 0], once.squares[0, 0] = 1, 4.0  # a reward of 2
+    >>> round(least_variance(once) * 1e18, 9)
+    4.0
+    """
     size = math.sqrt(total(told.squares.ravel()) / max(1, int(told.counts.sum())))
     return DEVIATION_FLOOR * DEVIATION_FLOOR * (size * size if size > 0 else 1.0)
 

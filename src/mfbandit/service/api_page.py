@@ -4,11 +4,13 @@ import json
 from html import escape
 from typing import Any
 
+from mfbandit._internal.typing import JSON
 
-def reference(document: dict[str, Any]) -> str:
-    """A page that lists every route: what it does, what it takes, what it answers.
 
-    >>> page = reference({"info": {"title": "t", "version": "1"}, "paths": {"/x": {"get": {"description": "<b>"}}}})
+def api_page(document: dict[str, Any]) -> str:
+    """Render a page that lists every route: what it does and what it takes.
+
+    >>> page = api_page({"info": {"title": "t", "version": "1"}, "paths": {"/x": {"get": {"description": "<b>"}}}})
     >>> "&lt;b&gt;" in page, "<script" in page
     (True, False)
     """
@@ -26,7 +28,7 @@ def reference(document: dict[str, Any]) -> str:
         '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/style.css"></head><body><main>'
         f"<h1>{title}</h1><p>{escape(info.get('summary', ''))}</p>"
         "<p>Bodies are JSON. Where the store has tokens, send <code>Authorization: Bearer mfb_...</code>. Errors are "
-        "problem details (RFC 9457). For machines there is <a href='/openapi.json'>openapi.json</a>.</p>"
+        "problem details (RFC 9457). For programs there is <a href='/openapi.json'>openapi.json</a>.</p>"
         f"{''.join(parts)}</main></body></html>"
     )
 
@@ -58,19 +60,23 @@ def _example(document: dict[str, Any], schema: dict[str, Any]) -> str:
     return json.dumps(_value(document, schema), indent=2)
 
 
-def _value(document: dict[str, Any], schema: dict[str, Any]) -> Any:  # noqa: ANN401, PLR0911 - of every kind
-    """A value that fits a schema, with a word about optional ones."""
-    if "$ref" in schema:
-        name = schema["$ref"].rpartition("/")[2]
-        return _value(document, document["components"]["schemas"][name])
-    if "examples" in schema:
-        return schema["examples"][0]
-    if "default" in schema:
-        return schema["default"]
-    if "anyOf" in schema:
-        return _value(document, schema["anyOf"][-1 if schema["anyOf"][-1].get("type") != "null" else 0])
-    if "enum" in schema:
-        return " | ".join(map(str, schema["enum"]))
+def _value(document: dict[str, Any], schema: dict[str, Any]) -> JSON:
+    """Make up a value that fits a schema."""
+    match schema:
+        case {"$ref": reference}:
+            return _value(document, document["components"]["schemas"][reference.rpartition("/")[2]])
+        case {"examples": [example, *_]} | {"default": example}:
+            return example
+        case {"anyOf": [*others, {"type": "null"}]}:
+            return _value(document, others[0])
+        case {"anyOf": [*_, last]}:
+            return _value(document, last)
+        case {"enum": values}:
+            return " | ".join(map(str, values))
+    return _value_of_type(document, schema)
+
+
+def _value_of_type(document: dict[str, Any], schema: dict[str, Any]) -> JSON:
     match schema.get("type"):
         case "object":
             return {name: _value(document, one) for name, one in schema.get("properties", {}).items()}

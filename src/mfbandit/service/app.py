@@ -1,62 +1,77 @@
 """The routes. Each is one verb of an experiment; what it did is on disk before it is answered."""
 
 import json
-import re
 import time
-from collections.abc import AsyncIterator, Iterator
-from contextlib import asynccontextmanager
+from collections.abc import AsyncIterator, Callable, Iterator
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import asdict
-from typing import Annotated, Any, Literal
+from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
-from fastapi import FastAPI, Path, Query, Request
-from fastapi.exceptions import RequestValidationError
+from fastapi import FastAPI, Path, Query
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
-from starlette.exceptions import HTTPException
 
 import mfbandit
 from mfbandit._internal.formatting import strict_json
+from mfbandit._internal.limits import (
+    MAX_BODY_BYTES,
+    MAX_EVENT_NUMBER,
+    MAX_ITEMS_PER_REQUEST,
+    MAX_RHO,
+    MAX_TOKEN_ID_LENGTH,
+)
+from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.experiment import fidelities_from_record, policy_from_record
+from mfbandit.errors import MFBanditError
+from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
-from mfbandit.service.api_page import reference
+from mfbandit.service.api_page import api_page
+from mfbandit.service.asgi import App
 from mfbandit.service.dashboard import add_pages
-from mfbandit.service.middleware import LARGEST_BODY, App, Guard
-from mfbandit.service.problem_details import TYPE, Problem, problem_of
+from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
+from mfbandit.service.middleware import SecurityMiddleware
+from mfbandit.service.problem_details import MEDIA_TYPE
+from mfbandit.service.schemas import ExperimentName
 from mfbandit.service.strict_json import StrictRoute
 from mfbandit.store import DurableExperiment, Store, jsonl, log_record, plays_csv
 
-Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", description="The experiment's name.")]
-EXPIRY_EVERY = 1.0  # seconds between looks for leases that ran out
-PAGE = 1000  # events of the log at once
-HEALTHY_FOR = 1.0  # seconds that a write that succeeded stands for
+EXPIRY_INTERVAL_SECONDS = 1.0  # between looks for leases that ran out
+HEALTH_VALID_SECONDS = 1.0  # how long a successful write counts
+
+T = TypeVar("T")
 
 _PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": words, "content": {TYPE: {"schema": schemas.ProblemOut.model_json_schema()}}}
+    code: {"description": words, "content": {MEDIA_TYPE: {"schema": schemas.ProblemOut.model_json_schema()}}}
     for code, words in (
-        (400, "The body is no JSON"),
+        (400, "The body is not valid JSON"),
         (401, "A token is needed"),
-        (403, "The token's scope is too small"),
-        (404, "Not there"),
-        (405, "No such method there"),
-        (409, "Something is in the way"),
+        (403, "The token's scope does not allow this"),
+        (404, "Not found"),
+        (405, "Method not allowed"),
+        (409, "Conflict with the state of the experiment"),
         (413, "The body is too large"),
-        (415, "The body is no JSON"),
+        (415, "The body is not application/json"),
         (421, "Wrong host"),
-        (422, "The request cannot be understood"),
-        (503, "Try again"),
+        (422, "The request is not valid"),
+        (500, "A bug, whose id is in the service's log; or a damaged store"),
+        (503, "The store is unavailable: try again"),
     )
 }
 
 
-def create_app(store: Store, *, loopback: bool = True, largest_body: int = LARGEST_BODY) -> App:
-    """The service over a store, as an ASGI application.
+def create_app(store: Store, *, loopback: bool = True, max_body_bytes: int = MAX_BODY_BYTES) -> App:
+    """Make the service over a store, as an ASGI application.
 
     Args:
         store: where the experiments are; open for writing.
         loopback: whether it will listen on loopback alone; then only requests to such a host are answered.
-        largest_body: bytes that a request's body may have.
+        max_body_bytes: the largest body of a request.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     callable(create_app(store))
+    True
     """
     app = FastAPI(
         title="mfbandit",
@@ -70,34 +85,48 @@ def create_app(store: Store, *, loopback: bool = True, largest_body: int = LARGE
     )
     app.router.route_class = StrictRoute
     _add_plays(app, store)  # first: routes are looked through in this order
-    _add_pages(app, store)
+    _add_service(app, store)
     _add_experiments(app, store)
     _add_views(app, store)
     _add_controls(app, store)
     _add_tokens(app, store)
     add_pages(app, store)
-    _add_handlers(app)
-    return Guard(app, store, loopback=loopback, largest=largest_body)
+    add_error_handlers(app)
+    return SecurityMiddleware(app, store, loopback=loopback, max_body_bytes=max_body_bytes)
 
 
-def _lifespan(store: Store) -> Any:  # noqa: ANN401 - what FastAPI takes
-    async def expire() -> None:
-        while True:
-            await anyio.sleep(EXPIRY_EVERY)
-            for experiment in list(store.opened().values()):
-                try:
-                    experiment.queued()[0].expire()
-                except (mfbandit.StoreError, mfbandit.UnknownExperiment):
-                    continue  # whoever asks next is told
+async def _on_disk(experiment: DurableExperiment, verb: Callable[[DurableExperiment], T]) -> T:
+    """Run a verb, and return its result once it is on disk; other requests go on meanwhile."""
+    queued, promise = experiment.queued()
+    result = verb(queued)
+    await promise
+    return result
 
+
+def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         async with anyio.create_task_group() as tasks:
-            tasks.start_soon(expire)
+            tasks.start_soon(_expire_leases, store)
             yield
             tasks.cancel_scope.cancel()
 
     return lifespan
+
+
+async def _expire_leases(store: Store) -> None:
+    """Take back plays whose leases ran out, again and again."""
+    broken: set[DurableExperiment] = set()
+    while True:
+        await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
+        for experiment in [one for one in list(store.opened().values()) if one not in broken]:
+            try:
+                await _on_disk(experiment, lambda queued: queued.expire())
+            except MFBanditError:
+                continue  # whoever asks next is told
+            except Exception as error:
+                broken.add(experiment)  # one traceback in the log is enough
+                log_internal_error(error, f"expiring leases of {experiment.name}")
 
 
 async def _opened(store: Store, name: str) -> DurableExperiment:
@@ -108,7 +137,7 @@ async def _opened(store: Store, name: str) -> DurableExperiment:
     return await anyio.to_thread.run_sync(store.open, name)
 
 
-def _answer(content: Any, code: int = 200) -> Response:  # noqa: ANN401 - anything JSON can say
+def _answer(content: JSON, code: int = 200) -> Response:
     return Response(json.dumps(content), code, media_type="application/json")
 
 
@@ -116,18 +145,18 @@ def _play(play: Play) -> dict[str, Any]:
     return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
 
 
-def _add_pages(app: FastAPI, store: Store) -> None:
-    checked = -HEALTHY_FOR
+def _add_service(app: FastAPI, store: Store) -> None:
+    checked = -HEALTH_VALID_SECONDS
 
     @app.get("/api", response_class=HTMLResponse, include_in_schema=False)
     async def page() -> str:
-        return reference(app.openapi())
+        return api_page(app.openapi())
 
     @app.get("/health", tags=["service"])
     async def health() -> Response:
-        """Whether the service is up and can write."""
+        """Check that the service is up and can write."""
         nonlocal checked
-        if time.monotonic() - checked > HEALTHY_FOR:  # anybody may ask, and each look is a write
+        if time.monotonic() - checked > HEALTH_VALID_SECONDS:  # anybody may ask, and each check is a write
             await anyio.to_thread.run_sync(store.check)
             checked = time.monotonic()
         return _answer({"status": "ok", "version": mfbandit.__version__})
@@ -136,12 +165,12 @@ def _add_pages(app: FastAPI, store: Store) -> None:
 def _add_experiments(app: FastAPI, store: Store) -> None:
     @app.get("/api/experiments", tags=["experiments"])
     def experiments() -> dict[str, list[str]]:
-        """The names of all experiments, in the order in which they were made."""
+        """List the names of all experiments, oldest first."""
         return {"experiments": list(store.list())}
 
     @app.post("/api/experiments", status_code=201, response_model=schemas.Status, tags=["experiments"])
     def create(body: schemas.Create) -> Response:
-        """A new experiment."""
+        """Create an experiment."""
         record = body.fidelities.model_dump(exclude_unset=True)
         made = store.create(
             body.name,
@@ -155,12 +184,12 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
         return _answer(made.status(), 201)
 
     @app.get("/api/experiments/{name}", response_model=schemas.Status, tags=["experiments"])
-    async def glance(name: Name) -> Response:
-        """State, capital, results, plays under way, the best arm so far."""
+    async def status(name: ExperimentName) -> Response:
+        """Show state, capital, results, pending plays and the best arm so far."""
         return _answer((await _opened(store, name)).status())
 
     @app.delete("/api/experiments/{name}", tags=["experiments"])
-    def delete(name: Name, confirm: Annotated[str, Query(description="The name again.")]) -> dict[str, str]:
+    def delete(name: ExperimentName, confirm: Annotated[str, Query(description="The name again.")]) -> dict[str, str]:
         """Delete an experiment and its log, for good."""
         store.delete(name, confirm=confirm)
         return {"deleted": name}
@@ -168,119 +197,127 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
 
 def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/ask", response_model=schemas.Plays, tags=["plays"])
-    async def ask(name: Name, body: schemas.Ask) -> Response:
-        """The next plays to make: as many as fit into the capital. The same request key gives the same plays again."""
-        experiment = await _opened(store, name)
-        queued, promise = experiment.queued()
-        plays = queued.ask(body.n, request_key=body.request_key, lease=body.lease)
-        await promise
+    async def ask(name: ExperimentName, body: schemas.Ask) -> Response:
+        """Ask for the next plays: as many as fit into the capital. The same request key gives the same plays again."""
+        plays = await _on_disk(
+            await _opened(store, name),
+            lambda experiment: experiment.ask(body.n, request_key=body.request_key, lease=body.lease),
+        )
         return _answer({"plays": [_play(play) for play in plays]})
 
     @app.post("/api/experiments/{name}/tell", response_model=schemas.Done, tags=["plays"])
-    async def tell(name: Name, body: schemas.Tell) -> Response:
-        """Results of plays, in any order. The same result again is fine; another one for a play is a conflict."""
-        experiment = await _opened(store, name)
-        queued, promise = experiment.queued()
-        queued.tell_many((result.play, result.reward, result.cost) for result in body.results)
-        await promise
-        return _answer({"done": len(body.results)})
+    async def tell(name: ExperimentName, body: schemas.Tell) -> Response:
+        """Tell results of plays, in any order. The same result again is fine; a different one is a conflict."""
+        results = [(result.play, result.reward, result.cost) for result in body.results]
+        await _on_disk(await _opened(store, name), lambda experiment: experiment.tell_many(results))
+        return _answer({"done": len(results)})
 
     @app.post("/api/experiments/{name}/fail", response_model=schemas.Done, tags=["plays"])
-    async def fail(name: Name, body: schemas.Fail) -> Response:
-        """Plays that gave no result: their capital is released. All of them are taken, or none."""
-        experiment = await _opened(store, name)
-        queued, promise = experiment.queued()
-        queued.fail_many(body.plays, body.cost)
-        await promise
+    async def fail(name: ExperimentName, body: schemas.Fail) -> Response:
+        """Report plays that gave no result: their capital is released. All of them are recorded, or none."""
+        await _on_disk(await _opened(store, name), lambda experiment: experiment.fail_many(body.plays, body.cost))
         return _answer({"done": len(body.plays)})
 
     @app.post("/api/experiments/{name}/renew", tags=["plays"])
-    async def renew(name: Name, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
-        """Make the leases of plays that are under way longer, counted from now; tells when they end."""
-        experiment = await _opened(store, name)
-        queued, promise = experiment.queued()
-        due = queued.renew_many(body.plays, body.lease)
-        await promise
+    async def renew(name: ExperimentName, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
+        """Renew the leases of pending plays, counted from now; the answer says when they end."""
+        due = await _on_disk(
+            await _opened(store, name), lambda experiment: experiment.renew_many(body.plays, body.lease)
+        )
         return {"due": due}
 
     @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
-    async def results(name: Name, body: schemas.Import) -> Response:
-        """Results from elsewhere, as plays already made: a warm start."""
-        experiment = await _opened(store, name)
-        queued, promise = experiment.queued()
+    async def results(name: ExperimentName, body: schemas.Import) -> Response:
+        """Add past results, as plays already made: a warm start."""
         past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
-        plays = queued.add_results(past, request_key=body.request_key)
-        await promise
+        plays = await _on_disk(
+            await _opened(store, name),
+            lambda experiment: experiment.add_results(past, request_key=body.request_key),
+        )
         return _answer({"plays": [_play(play) for play in plays]})
 
 
 def _add_views(app: FastAPI, store: Store) -> None:
     @app.get("/api/experiments/{name}/best", tags=["views"])
-    async def best(name: Name) -> dict[str, int | str]:
-        """The arm that the policy would recommend now."""
+    async def best(name: ExperimentName) -> dict[str, int | str]:
+        """Show the arm that the policy recommends now."""
         experiment = await _opened(store, name)
-        arm = experiment.best()
-        return {"arm": arm, "label": experiment.arms[arm]}
+        with experiment.still():
+            arm, labels = experiment.best(), experiment.arms
+        return {"arm": arm, "label": labels[arm]}
 
     @app.get("/api/experiments/{name}/definition", tags=["views"])
-    def definition(name: Name) -> Response:
-        """What it began with: policy, arms, fidelities and capital; whatever changed later is in the log."""
+    def definition(name: ExperimentName) -> Response:
+        """Show what it began with: policy, arms, fidelities and capital; later changes are in the log."""
         return _answer(store.open(name).definition)
 
     @app.get("/api/experiments/{name}/arms", tags=["views"])
-    def arms(name: Name) -> dict[str, list[str] | list[int]]:
-        """The names of all arms, and which of them were retired or set aside."""
+    def arms(name: ExperimentName) -> dict[str, list[str] | list[int]]:
+        """List the names of all arms, and which of them are retired or set aside."""
         experiment = store.open(name)
-        retired, aside = list(experiment.retired), list(experiment.set_aside)
-        return {"arms": list(experiment.arms), "retired": retired, "set_aside": aside}
+        with experiment.still():
+            labels, retired, set_aside = experiment.arms, experiment.retired, experiment.set_aside
+        return {"arms": list(labels), "retired": list(retired), "set_aside": list(set_aside)}
 
     @app.get("/api/experiments/{name}/pending", tags=["views"])
-    def pending(name: Name) -> dict[str, list[dict[str, Any]]]:
-        """The plays under way, and when their leases end."""
+    def pending(name: ExperimentName) -> dict[str, list[dict[str, Any]]]:
+        """List the pending plays, and when their leases end."""
         experiment = store.open(name)
-        leases = experiment.leases
-        return {"plays": [{**_play(play), "due": leases.get(play.id)} for play in experiment.pending]}
+        with experiment.still():
+            plays, leases = experiment.pending, experiment.leases
+        return {"plays": [{**_play(play), "due": leases.get(play.id)} for play in plays]}
 
     @app.get("/api/experiments/{name}/stats", tags=["views"])
-    def stats(name: Name) -> Response:
-        """Results, sums and sums of squares for each fidelity and arm; plays under way; which arms take part."""
-        stats = store.open(name).stats
+    def stats(name: ExperimentName) -> Response:
+        """Show results, sums and sums of squares for each fidelity and arm, pending plays and active arms.
+
+        Policy, fidelities and the names of arms are of the same moment.
+        """
+        experiment = store.open(name)
+        with experiment.still():
+            stats, labels = experiment.stats, experiment.arms
+            policy, fidelities = experiment.policy, experiment.fidelities
         fields = ("counts", "sums", "squares", "pending", "active")
-        return _answer({field: getattr(stats, field).tolist() for field in fields})
+        arrays = {field: getattr(stats, field).tolist() for field in fields}
+        records = {"policy": policy_record(policy), "fidelities": fidelities_record(fidelities)}
+        return _answer({**arrays, "arms": labels, **records})
 
     @app.get("/api/experiments/{name}/bounds", tags=["views"])
     def bounds(
-        name: Name, rho: Annotated[float | None, Query(gt=0, le=1e9, description="For the widths.")] = None
+        name: ExperimentName,
+        rho: Annotated[float | None, Query(gt=0, le=MAX_RHO, description="Exploration of the widths.")] = None,
     ) -> Response:
-        """Plays, means, widths and bounds of every arm at every fidelity; null where there is no result."""
+        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result."""
         table = store.open(name).bounds(rho)
         fields = ("plays", "means", "widths", "lower", "upper")
         content = strict_json({field: getattr(table, field).tolist() for field in fields})
         return Response(content, media_type="application/json")
 
     @app.get("/api/experiments/{name}/audit", tags=["views"])
-    def audit(name: Name) -> Response:
-        """Whether the assumed biases hold, by all results so far; null where nothing is known."""
+    def audit(name: ExperimentName) -> Response:
+        """Test whether the assumed biases hold, by all results so far; null where nothing is known."""
         found = store.open(name).audit()
         content = {
             "alarm": found.alarm,
             "warnings": found.warnings,
-            "fidelities": [asdict(x) for x in found.fidelities],
+            "fidelities": [asdict(one) for one in found.fidelities],
         }
         return Response(strict_json(content), media_type="application/json")
 
     @app.get("/api/experiments/{name}/log", tags=["views"])
     def log(
-        name: Name,
-        after: Annotated[int, Query(ge=0, le=2**53, description="Events after this number.")] = 0,
-        limit: Annotated[int, Query(ge=1, le=PAGE)] = PAGE,
+        name: ExperimentName,
+        after: Annotated[int, Query(ge=0, le=MAX_EVENT_NUMBER, description="Events after this number.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MAX_ITEMS_PER_REQUEST)] = MAX_ITEMS_PER_REQUEST,
     ) -> Response:
-        """What happened, in order; some at a time."""
+        """List what happened, in order, a page at a time."""
         return _answer({"events": [log_record(record) for record in store.open(name).page(after, limit)]})
 
     @app.get("/api/experiments/{name}/export", tags=["views"], response_class=StreamingResponse)
-    def export(name: Name, kind: Annotated[Literal["csv", "jsonl"], Query(alias="format")] = "csv") -> Response:
-        """All plays as CSV, or the whole log as JSON Lines."""
+    def export(
+        name: ExperimentName, kind: Annotated[Literal["csv", "jsonl"], Query(alias="format")] = "csv"
+    ) -> Response:
+        """Export all plays as CSV, or the whole log as JSON Lines."""
         experiment = store.open(name)
         lines = _exported(experiment, kind)
         headers = {"content-disposition": f'attachment; filename="{experiment.name}.{kind}"'}
@@ -295,114 +332,72 @@ def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
 
 
 def _add_controls(app: FastAPI, store: Store) -> None:
-    @app.post("/api/experiments/{name}/pause", response_model=schemas.Status, tags=["controls"])
-    def pause(name: Name) -> Response:
-        """Hand out no plays until it is resumed; results are still taken."""
-        return _controlled(name, lambda experiment: experiment.pause())
-
-    @app.post("/api/experiments/{name}/resume", response_model=schemas.Status, tags=["controls"])
-    def resume(name: Name) -> Response:
-        """Hand out plays again."""
-        return _controlled(name, lambda experiment: experiment.resume())
-
-    @app.post("/api/experiments/{name}/capital", response_model=schemas.Status, tags=["controls"])
-    def capital(name: Name, body: schemas.Capital) -> Response:
-        """Change what all plays together may cost."""
-        return _controlled(name, lambda experiment: experiment.set_capital(body.capital))
-
-    @app.post("/api/experiments/{name}/biases", response_model=schemas.Status, tags=["controls"])
-    def biases(name: Name, body: schemas.Biases) -> Response:
-        """Assume other biases from now on."""
-        return _controlled(name, lambda experiment: experiment.set_biases(body.biases))
-
-    @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
-    def policy(name: Name, body: schemas.PolicyBody) -> Response:
-        """Let another policy pick plays from now on."""
-        chosen = policy_from_record(body.policy.model_dump())
-        return _controlled(name, lambda experiment: experiment.set_policy(chosen))
-
-    @app.post("/api/experiments/{name}/arms", tags=["controls"])
-    def add_arm(name: Name, body: schemas.NewArm) -> dict[str, int]:
-        """A new arm, which is tried before any other."""
-        return {"arm": store.open(name).add_arm(body.label, request_key=body.request_key)}
-
-    @app.post("/api/experiments/{name}/retire", response_model=schemas.Status, tags=["controls"])
-    def retire(name: Name, body: schemas.OneArm) -> Response:
-        """Stop asking for an arm."""
-        return _controlled(name, lambda experiment: experiment.retire_arm(body.arm))
-
-    @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
-    def restore(name: Name, body: schemas.OneArm) -> Response:
-        """Let an arm that was set aside take part again."""
-        key = body.request_key
-        return _controlled(name, lambda experiment: experiment.restore_arm(body.arm, request_key=key))
-
-    @app.post("/api/experiments/{name}/notes", response_model=schemas.Status, tags=["controls"])
-    def note(name: Name, body: schemas.Note) -> Response:
-        """Write something into the log, for people."""
-        key = body.request_key
-        return _controlled(name, lambda experiment: experiment.note(body.text, request_key=key))
-
-    def _controlled(name: str, control: Any) -> Response:  # noqa: ANN401 - a verb
+    def changed(name: str, control: Callable[[DurableExperiment], None]) -> Response:
         experiment = store.open(name)
         control(experiment)
         return _answer(experiment.status())
+
+    @app.post("/api/experiments/{name}/pause", response_model=schemas.Status, tags=["controls"])
+    def pause(name: ExperimentName) -> Response:
+        """Hand out no plays until it is resumed; results are still recorded."""
+        return changed(name, lambda experiment: experiment.pause())
+
+    @app.post("/api/experiments/{name}/resume", response_model=schemas.Status, tags=["controls"])
+    def resume(name: ExperimentName) -> Response:
+        """Hand out plays again."""
+        return changed(name, lambda experiment: experiment.resume())
+
+    @app.post("/api/experiments/{name}/capital", response_model=schemas.Status, tags=["controls"])
+    def capital(name: ExperimentName, body: schemas.Capital) -> Response:
+        """Change what all plays together may cost."""
+        return changed(name, lambda experiment: experiment.set_capital(body.capital))
+
+    @app.post("/api/experiments/{name}/biases", response_model=schemas.Status, tags=["controls"])
+    def biases(name: ExperimentName, body: schemas.Biases) -> Response:
+        """Assume other biases from now on."""
+        return changed(name, lambda experiment: experiment.set_biases(body.biases))
+
+    @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
+    def policy(name: ExperimentName, body: schemas.PolicyBody) -> Response:
+        """Let another policy pick plays from now on."""
+        chosen = policy_from_record(body.policy.model_dump())
+        return changed(name, lambda experiment: experiment.set_policy(chosen))
+
+    @app.post("/api/experiments/{name}/arms", tags=["controls"])
+    def add_arm(name: ExperimentName, body: schemas.NewArm) -> dict[str, int]:
+        """Add an arm, which is tried before any other."""
+        return {"arm": store.open(name).add_arm(body.label, request_key=body.request_key)}
+
+    @app.post("/api/experiments/{name}/retire", response_model=schemas.Status, tags=["controls"])
+    def retire(name: ExperimentName, body: schemas.OneArm) -> Response:
+        """Stop asking for an arm."""
+        return changed(name, lambda experiment: experiment.retire_arm(body.arm))
+
+    @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
+    def restore(name: ExperimentName, body: schemas.OneArm) -> Response:
+        """Let an arm that was set aside take part again."""
+        return changed(name, lambda experiment: experiment.restore_arm(body.arm, request_key=body.request_key))
+
+    @app.post("/api/experiments/{name}/notes", response_model=schemas.Status, tags=["controls"])
+    def note(name: ExperimentName, body: schemas.Note) -> Response:
+        """Write a note into the log."""
+        return changed(name, lambda experiment: experiment.note(body.text, request_key=body.request_key))
 
 
 def _add_tokens(app: FastAPI, store: Store) -> None:
     @app.get("/api/tokens", tags=["tokens"])
     def tokens() -> dict[str, list[dict[str, Any]]]:
-        """What is known of all tokens; not the tokens themselves."""
+        """List the tokens: id, name, scope and when they were created; not the tokens themselves."""
         shown = ("id", "name", "scope", "created")
         return {"tokens": [{field: getattr(token, field) for field in shown} for token in store.tokens().values()]}
 
     @app.post("/api/tokens", status_code=201, tags=["tokens"])
     def create_token(body: schemas.NewToken) -> dict[str, str]:
-        """A new token; it is shown once. From the first one on, every request needs one."""
+        """Create a token; it is shown once. From the first one on, every request needs one."""
         return {"token": store.create_token(body.name, body.scope)}
 
     @app.delete("/api/tokens/{token}", tags=["tokens"])
-    def revoke_token(token: Annotated[str, Path(max_length=64)]) -> dict[str, str]:
-        """Make a token worthless, by its id."""
+    def revoke_token(token: Annotated[str, Path(max_length=MAX_TOKEN_ID_LENGTH)]) -> dict[str, str]:
+        """Revoke a token, by its id."""
         store.revoke_token(token)
         return {"revoked": token}
-
-
-def _add_handlers(app: FastAPI) -> None:
-    @app.exception_handler(RequestValidationError)
-    async def invalid(_: Request, error: RequestValidationError) -> Response:
-        wrong = [_wrong(one) for one in error.errors()[:10]]
-        detail = "; ".join(f"{one['at']}: {one['rule']}" for one in wrong)
-        return _problem(Problem("invalid", 422, "The request cannot be understood", detail, {"errors": wrong}))
-
-    @app.exception_handler(HTTPException)
-    async def http(request: Request, error: HTTPException) -> Response:
-        code, asked = error.status_code, f"{request.method} {request.url.path}"
-        kind, title, detail = {
-            400: ("invalid", "The request cannot be understood", str(error.detail)),
-            404: ("not-found", "Not found", f"there must be such a route, got {asked}"),
-            405: ("method", "Method not allowed", f"the route must have such a method, got {asked}"),
-        }.get(code, ("http", str(error.detail), str(error.detail)))
-        return _problem(Problem(kind, code, title, detail), error.headers)
-
-    async def expected(_: Request, error: Exception) -> Response:
-        problem = problem_of(error)
-        if problem is None:
-            raise error  # a fault of ours
-        return _problem(problem)
-
-    for kind in (ValueError, LookupError, RuntimeError):
-        app.add_exception_handler(kind, expected)
-
-
-def _wrong(one: dict[str, Any]) -> dict[str, str]:
-    at = ".".join(str(part) for part in one["loc"])
-    given = repr(one.get("input"))
-    shown = given if len(given) <= 80 else f"{given[:80]}..."  # noqa: PLR2004 - enough to find it
-    rule = re.sub(r"\d{30,}", lambda digits: f"{float(digits[0]):g}", one["msg"])
-    return {"at": at, "rule": f"{rule}, got {shown}"}
-
-
-def _problem(problem: Problem, headers: Any = None) -> Response:  # noqa: ANN401 - what Starlette has
-    more = dict(headers or {}) | ({"retry-after": "1"} if problem.status == 503 else {})  # noqa: PLR2004 - of HTTP
-    return Response(problem.body, problem.status, headers=more, media_type=TYPE)

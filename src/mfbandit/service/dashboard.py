@@ -1,26 +1,28 @@
-"""The dashboard: server-rendered pages that update themselves, and controls that ask once more."""
+"""The dashboard: server-rendered pages that update themselves, and controls that ask for confirmation."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated, Any
+from typing import Annotated
 from urllib.parse import parse_qs, quote
 
 import anyio.to_thread
-from fastapi import FastAPI, Path, Request
+from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mfbandit._internal.formatting import readable
-from mfbandit.errors import InvalidArgument
-from mfbandit.service.middleware import COOKIE, token_of
-from mfbandit.service.problem_details import problem_of
-from mfbandit.service.view_models import glance, overview
+from mfbandit._internal.limits import MAX_FORM_FIELDS
+from mfbandit.errors import InvalidArgument, MFBanditError
+from mfbandit.service.error_handlers import log_internal_error, request_name
+from mfbandit.service.middleware import COOKIE_NAME, token_of
+from mfbandit.service.problem_details import ProblemDetail, problem_of
+from mfbandit.service.schemas import ExperimentName
+from mfbandit.service.view_models import experiment_view, list_row
 from mfbandit.store import DurableExperiment, Store
 
-Name = Annotated[str, Path(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$")]
-STATIC = {
+STATIC_FILES = {
     "style.css": "text/css; charset=utf-8",
     "dashboard.js": "text/javascript; charset=utf-8",
     "htmx-4.0.0.min.js": "text/javascript; charset=utf-8",
@@ -28,19 +30,19 @@ STATIC = {
     "uplot-1.6.32.min.css": "text/css; charset=utf-8",
     "LICENSES.txt": "text/plain; charset=utf-8",
 }
-MONTH = 30 * 24 * 3600  # seconds that a browser stays signed in
+SIGNED_IN_SECONDS = 30 * 24 * 3600
 
 
 @dataclass(frozen=True)
 class Control:
-    """Something that can be done on a page.
+    """A change of an experiment that a page offers, after asking for confirmation.
 
     Args:
-        title: a question, with {name} of the experiment and the fields given.
-        detail: what will happen.
-        button: what says yes.
+        title: the question, with {name} of the experiment and the fields given.
+        detail: says what will happen.
+        button: the label of the button that confirms.
         act: does it, with the fields given.
-        fields: what it needs to know.
+        fields: the names of the form fields that it needs.
     """
 
     title: str
@@ -68,8 +70,8 @@ CONTROLS = {
     "pause": Control(
         "Pause {name}?",
         lambda experiment, _: (
-            f"No plays are handed out until it is resumed. Results of those under way, {experiment.pending_count:,} "
-            f"now, are still taken."
+            f"No plays are handed out until it is resumed. Results of pending plays, {experiment.pending_count:,} "
+            f"now, are still recorded."
         ),
         "Pause",
         lambda experiment, _: experiment.pause(),
@@ -83,8 +85,8 @@ CONTROLS = {
     "retire": Control(
         "Retire {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, for good. Results that "
-            f"are still under way are taken."
+            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, for good. Results of "
+            f"its pending plays are still recorded."
         ),
         "Retire",
         lambda experiment, fields: experiment.retire_arm(fields["arm"]),
@@ -114,8 +116,8 @@ CONTROLS = {
         "Change the biases of {name}?",
         lambda experiment, fields: (
             f"The policy assumes biases of {', '.join(f'{bias:g}' for bias in _biases(fields['biases']))} from now on, "
-            f"instead of {', '.join(f'{bias:g}' for bias in experiment.fidelities.biases or ())}. Larger ones make it "
-            f"look longer before it trusts a cheap fidelity; whether they hold is tested anew."
+            f"instead of {', '.join(f'{bias:g}' for bias in experiment.fidelities.biases or ())}. Larger biases make "
+            f"it look longer before it trusts a cheap fidelity. Whether they hold is tested again from the start."
         ),
         "Change the biases",
         lambda experiment, fields: experiment.set_biases(_biases(fields["biases"])),
@@ -125,11 +127,11 @@ CONTROLS = {
 
 
 def _amount(capital: float | None) -> str:
-    return "an unlimited sum" if capital is None else readable(capital)
+    return "any amount" if capital is None else readable(capital)
 
 
 def bar(share: float, reserved: float, text: str) -> Markup:
-    """A horizontal bar, filled by a share and by what is reserved, with its meaning as text.
+    """Draw a horizontal bar, filled by a share and by what is reserved, with its meaning as text.
 
     >>> "rect" in bar(0.5, 0.1, "half of it")
     True
@@ -143,7 +145,7 @@ def bar(share: float, reserved: float, text: str) -> Markup:
 
 
 class Pages:
-    """Templates, filled for whoever asks.
+    """The templates, filled in for whoever asks.
 
     Args:
         store: where the experiments are.
@@ -155,8 +157,8 @@ class Pages:
         self._templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, auto_reload=False)
         self._templates.globals["bar"] = bar
 
-    def show(self, request: Request, template: str, *, code: int = 200, **values: Any) -> HTMLResponse:  # noqa: ANN401
-        """A page."""
+    def show(self, request: Request, template: str, *, code: int = 200, **values: object) -> HTMLResponse:
+        """Render a page."""
         token = token_of(dict(request.scope["headers"]))
         text = self._templates.get_template(f"{template}.html").render(
             store=self._store.name.rpartition("/")[2],
@@ -167,7 +169,7 @@ class Pages:
         return HTMLResponse(text, code)
 
     def allows(self, request: Request, scope: str) -> bool:
-        """Whether who asks may do what needs this scope."""
+        """Tell whether the request's token allows this scope."""
         if not self._store.tokens():
             return True
         token = self._store.token(token_of(dict(request.scope["headers"])))
@@ -175,7 +177,15 @@ class Pages:
 
 
 def add_pages(app: FastAPI, store: Store) -> None:
-    """The routes of the dashboard."""
+    """Add the routes of the dashboard.
+
+    >>> import tempfile
+    >>> app = FastAPI()
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     add_pages(app, store)
+    >>> "/sign-in" in {route.path for route in app.routes}
+    True
+    """
     pages = Pages(store)
     _add_static(app)
     _add_sign_in(app, store, pages)
@@ -185,21 +195,21 @@ def add_pages(app: FastAPI, store: Store) -> None:
 
 def _add_static(app: FastAPI) -> None:
     folder = files("mfbandit.service") / "static"
-    contents = {name: (folder / name).read_bytes() for name in STATIC}
+    contents = {name: (folder / name).read_bytes() for name in STATIC_FILES}
 
     @app.get("/static/{name}", include_in_schema=False)
     async def static(name: str) -> Response:
         if name not in contents:
-            return Response("not found", 404)
-        # Names have versions where contents are others' and do not change; ours may, so they are asked for again.
-        lasting = "max-age=31536000, immutable" if "min." in name else "no-cache"
-        return Response(contents[name], media_type=STATIC[name], headers={"cache-control": lasting})
+            raise HTTPException(404)
+        # Files of other projects have a version in their names and never change; ours may.
+        caching = "max-age=31536000, immutable" if "min." in name else "no-cache"
+        return Response(contents[name], media_type=STATIC_FILES[name], headers={"cache-control": caching})
 
 
 def _add_sign_in(app: FastAPI, store: Store, pages: Pages) -> None:
     @app.get("/sign-in", include_in_schema=False)
-    async def form(request: Request, next: str = "/") -> Response:  # noqa: A002 - what it is called in addresses
-        return pages.show(request, "sign-in", wrong="", next=_local(next))
+    async def form(request: Request, goal: Annotated[str, Query(alias="next")] = "/") -> Response:
+        return pages.show(request, "sign-in", wrong="", next=_local(goal))
 
     @app.post("/sign-in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
@@ -210,44 +220,43 @@ def _add_sign_in(app: FastAPI, store: Store, pages: Pages) -> None:
             return pages.show(request, "sign-in", code=401, wrong=wrong, next=_local(fields.get("next", "/")))
         answer = RedirectResponse(_local(fields.get("next", "/")), 303)
         secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE, text, max_age=MONTH, httponly=True, samesite="strict", secure=secure)
+        answer.set_cookie(COOKIE_NAME, text, max_age=SIGNED_IN_SECONDS, httponly=True, samesite="strict", secure=secure)
         return answer
 
     @app.post("/sign-out", include_in_schema=False)
     async def sign_out() -> Response:
         answer = RedirectResponse("/sign-in", 303)
-        answer.delete_cookie(COOKIE, httponly=True, samesite="strict")
+        answer.delete_cookie(COOKIE_NAME, httponly=True, samesite="strict")
         return answer
 
 
 def _add_views(app: FastAPI, store: Store, pages: Pages) -> None:
-    def listed() -> list[dict[str, Any]]:
-        return [glance(store.open(name)) for name in store.list()]
+    def listing(request: Request, template: str) -> Response:
+        return pages.show(request, template, experiments=[list_row(store.open(name)) for name in store.list()])
+
+    def view(request: Request, template: str, name: str) -> Response:
+        return pages.show(request, template, view=experiment_view(store.open(name)))
 
     @app.get("/", include_in_schema=False)
     def start(request: Request) -> Response:
-        return pages.show(request, "list", experiments=listed())
+        return _or_message(pages, request, "/", lambda: listing(request, "list"))
 
     @app.get("/live", include_in_schema=False)
     def live_list(request: Request) -> Response:
-        return pages.show(request, "list-live", experiments=listed())
+        return listing(request, "list-live")
 
     @app.get("/experiments/{name}", include_in_schema=False)
-    def experiment(request: Request, name: Name) -> Response:
-        return _or_message(pages, request, "/", lambda: _page(pages, request, "experiment", store.open(name)))
+    def experiment(request: Request, name: ExperimentName) -> Response:
+        return _or_message(pages, request, "/", lambda: view(request, "experiment", name))
 
     @app.get("/experiments/{name}/live", include_in_schema=False)
-    def live(request: Request, name: Name) -> Response:
-        return _page(pages, request, "experiment-live", store.open(name))
-
-
-def _page(pages: Pages, request: Request, template: str, experiment: DurableExperiment) -> Response:
-    return pages.show(request, template, view=overview(experiment))
+    def live(request: Request, name: ExperimentName) -> Response:
+        return view(request, "experiment-live", name)
 
 
 def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
     @app.get("/experiments/{name}/confirm", include_in_schema=False)
-    def confirm(request: Request, name: Name, verb: str = "") -> Response:
+    def confirm(request: Request, name: ExperimentName, verb: str = "") -> Response:
         back = f"/experiments/{name}"
 
         def asked() -> Response:
@@ -270,7 +279,7 @@ def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
         return _or_message(pages, request, back, asked)
 
     @app.post("/experiments/{name}/do/{verb}", include_in_schema=False)
-    async def do(request: Request, name: Name, verb: str) -> Response:
+    async def do(request: Request, name: ExperimentName, verb: str) -> Response:
         back, fields = f"/experiments/{name}", await _form(request)
 
         def acted() -> Response:
@@ -285,35 +294,43 @@ def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
 
 def _control(verb: str) -> Control:
     if verb not in CONTROLS:
-        raise InvalidArgument(f"a control must be one of {', '.join(CONTROLS)}, got {verb!r}")
+        raise InvalidArgument(f"verb must be one of {', '.join(CONTROLS)}, got {verb!r}")
     return CONTROLS[verb]
 
 
 def _refused(pages: Pages, request: Request, back: str) -> Response:
-    detail = "The token that you signed in with may look, and change nothing: it has scope read, and this needs write."
+    detail = "The token that you signed in with has scope read; this needs scope write."
     return pages.show(request, "message", code=403, title="Not allowed", detail=detail, back=back)
 
 
 def _or_message(pages: Pages, request: Request, back: str, page: Callable[[], Response]) -> Response:
-    """The page, or one that says what is wrong."""
+    """Return the page, or one that says what is wrong; for a bug, the id under which the log has the traceback."""
     try:
         return page()
+    except MFBanditError as error:
+        problem = problem_of(error) or _logged(error, request)
     except Exception as error:
-        problem = problem_of(error)
-        if problem is None:
-            raise
-        values = {"title": problem.title, "detail": problem.detail, "back": back}
-        return pages.show(request, "message", code=problem.status, **values)
+        problem = _logged(error, request)
+    values = {"title": problem.title, "detail": problem.detail, "back": back}
+    return pages.show(request, "message", code=problem.status, **values)
+
+
+def _logged(error: Exception, request: Request) -> ProblemDetail:
+    return log_internal_error(error, request_name(request.scope))
 
 
 async def _form(request: Request) -> dict[str, str]:
-    """The fields of a form; the guard has seen to its kind, its size and where it comes from."""
+    """Read the fields of a form; its kind, size and origin were checked before."""
     text = (await request.body()).decode("utf-8", errors="replace")
-    return {name: values[-1] for name, values in parse_qs(text, keep_blank_values=True, max_num_fields=20).items()}
+    try:
+        fields = parse_qs(text, keep_blank_values=True, max_num_fields=MAX_FORM_FIELDS)
+    except ValueError:
+        raise HTTPException(400, f"a form must have at most {MAX_FORM_FIELDS} fields") from None
+    return {name: values[-1] for name, values in fields.items()}
 
 
 def _local(address: str) -> str:
-    r"""An address on this service, whatever was asked for.
+    r"""Return an address on this service, whatever was asked for.
 
     >>> _local("//evil.example"), _local("/experiments/ads"), _local("/\\evil")
     ('/', '/experiments/ads', '/')

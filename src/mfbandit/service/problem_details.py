@@ -2,23 +2,29 @@
 
 import json
 from dataclasses import dataclass, field
-from typing import Any
+from http import HTTPStatus
+from typing import Any, NamedTuple
 
 from mfbandit import errors
 
-TYPE = "application/problem+json"
-MARK = "x-mfbandit"  # a header by which clients know the service from any other
+MEDIA_TYPE = "application/problem+json"
+SERVICE_HEADER = "x-mfbandit"  # every answer has it: clients know the service from any other by it
+
+_HEADERS = {
+    HTTPStatus.UNAUTHORIZED: {"www-authenticate": "Bearer"},
+    HTTPStatus.SERVICE_UNAVAILABLE: {"retry-after": "1"},
+}
 
 
 @dataclass(frozen=True)
-class Problem:
+class ProblemDetail:
     """One error as it goes over the wire.
 
     Args:
         kind: the last part of its type, such as ``capital-exhausted``.
-        status: of HTTP.
+        status: the HTTP status code.
         title: the kind in words.
-        detail: what is wrong here: the thing, the rule and the value.
+        detail: what is wrong in this request.
         more: further members.
     """
 
@@ -32,7 +38,7 @@ class Problem:
     def record(self) -> dict[str, Any]:
         """Its members.
 
-        >>> Problem("not-found", 404, "Not found", "no such page").record["type"]
+        >>> ProblemDetail("not-found", 404, "Not found", "No route GET /x").record["type"]
         'urn:mfbandit:not-found'
         """
         members = {"type": f"urn:mfbandit:{self.kind}", "title": self.title, "status": self.status}
@@ -40,50 +46,83 @@ class Problem:
 
     @property
     def body(self) -> bytes:
-        """Its JSON."""
+        """Its members as JSON."""
         return json.dumps(self.record).encode()
 
+    @property
+    def headers(self) -> dict[str, str]:
+        """The HTTP headers that its status asks for.
 
-# From the special to the general: the first that fits is used.
-KINDS: tuple[tuple[type[Exception], str, int, str], ...] = (
-    (errors.CapitalExhausted, "capital-exhausted", 409, "The capital is spent or reserved"),
-    (errors.ExperimentPaused, "paused", 409, "The experiment is paused"),
-    (errors.NoActiveArms, "no-active-arms", 409, "No arm takes part"),
-    (errors.NoResults, "no-results", 409, "There is no result yet"),
-    (errors.Conflict, "conflict", 409, "Something else is already kept"),
-    (errors.UnknownPlay, "unknown-play", 404, "The play is not known"),
-    (errors.UnknownExperiment, "unknown-experiment", 404, "There is no such experiment"),
-    (errors.NotAllowed, "not-allowed", 403, "This is not allowed"),
-    (errors.StoreUnavailable, "unavailable", 503, "The store cannot be used now"),
-    (errors.StoreHeld, "unavailable", 503, "The store cannot be used now"),
-    (errors.StoreDamaged, "damaged", 500, "The store is damaged"),
-    (errors.StoreError, "unavailable", 503, "The store cannot be used now"),
-    (ValueError, "invalid", 422, "The request cannot be understood"),
+        >>> ProblemDetail("unavailable", 503, "Store unavailable", "the disk is full").headers
+        {'retry-after': '1'}
+        """
+        return _HEADERS.get(HTTPStatus(self.status), {})
+
+
+class Kind(NamedTuple):
+    """How errors of a class are told."""
+
+    error: type[errors.MFBanditError]
+    name: str
+    status: int
+    title: str
+
+
+# The special before the general: the first that fits is used.
+KINDS = (
+    Kind(errors.CapitalExhausted, "capital-exhausted", 409, "Capital exhausted"),
+    Kind(errors.ExperimentPaused, "paused", 409, "Experiment paused"),
+    Kind(errors.NoActiveArms, "no-active-arms", 409, "No active arms"),
+    Kind(errors.NoResults, "no-results", 409, "No results yet"),
+    Kind(errors.Conflict, "conflict", 409, "Conflict"),
+    Kind(errors.UnknownPlay, "unknown-play", 404, "Unknown play"),
+    Kind(errors.UnknownExperiment, "unknown-experiment", 404, "Unknown experiment"),
+    Kind(errors.NotAllowed, "not-allowed", 403, "Not allowed"),
+    Kind(errors.StoreUnavailable, "unavailable", 503, "Store unavailable"),
+    Kind(errors.StoreHeld, "unavailable", 503, "Store unavailable"),
+    Kind(errors.StoreDamaged, "damaged", 500, "Store damaged"),
+    Kind(errors.InternalServiceError, "internal", 500, "Internal error"),
+    Kind(errors.StoreError, "unavailable", 503, "Store unavailable"),
+    Kind(errors.InvalidArgument, "invalid", 422, "Invalid request"),
 )
 
 
-def problem_of(error: Exception) -> Problem | None:
-    """The problem that tells of an error, or None if it is a fault of ours.
+def problem_of(error: Exception) -> ProblemDetail | None:
+    """Return the problem that tells of an error; None where the error is a bug.
 
     >>> problem_of(errors.NoResults("none yet")).status
     409
+    >>> problem_of(ValueError("operands could not be broadcast together")) is None
+    True
     """
-    for kind, name, status, title in KINDS:
-        if isinstance(error, kind):
-            return Problem(name, status, title, str(error))
+    for kind in KINDS:
+        if isinstance(error, kind.error):
+            return ProblemDetail(kind.name, kind.status, kind.title, str(error))
     return None
 
 
-def error_of(record: dict[str, Any]) -> Exception:
-    """The error that a problem tells of.
+def internal_problem(identifier: str) -> ProblemDetail:
+    """Return the problem that tells of a bug, without its internals.
+
+    >>> internal_problem("0a1b2c3d").record["detail"]
+    'the service met a bug; its log has the traceback under id 0a1b2c3d'
+    """
+    detail = f"the service met a bug; its log has the traceback under id {identifier}"
+    return ProblemDetail("internal", 500, "Internal error", detail, {"id": identifier})
+
+
+def error_of(record: dict[str, Any]) -> errors.MFBanditError:
+    """Return the error that a problem tells of.
 
     >>> error_of(problem_of(errors.NoResults("none yet")).record)
     NoResults('none yet')
+    >>> error_of(internal_problem("0a1b2c3d").record)
+    InternalServiceError('the service met a bug; its log has the traceback under id 0a1b2c3d')
     """
     detail = str(record.get("detail") or record.get("title") or "the service gave no reason")
-    if record.get("status") == 401:  # noqa: PLR2004 - of HTTP
+    if record.get("status") == HTTPStatus.UNAUTHORIZED:
         return errors.NotAllowed(detail)
-    for kind, name, _, _ in KINDS:
-        if record.get("type") == f"urn:mfbandit:{name}":
-            return kind(detail)
+    for kind in KINDS:
+        if record.get("type") == f"urn:mfbandit:{kind.name}":
+            return kind.error(detail)
     return errors.StoreError(f"{detail} (status {record.get('status')})")

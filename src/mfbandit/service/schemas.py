@@ -2,27 +2,39 @@
 
 from typing import Annotated, Any, Literal
 
+from fastapi import Path
 from pydantic import BaseModel, ConfigDict, Field
 
-from mfbandit._internal.limits import MAX_REQUEST_KEY_LENGTH
+from mfbandit._internal.limits import (
+    DEFAULT_LEASE_SECONDS,
+    EXPERIMENT_NAME_PATTERN,
+    MAX_ARM_NAME_LENGTH,
+    MAX_ARMS,
+    MAX_CLASS_NAME_LENGTH,
+    MAX_FIDELITIES,
+    MAX_ITEMS_PER_REQUEST,
+    MAX_LEASE_SECONDS,
+    MAX_NOTE_LENGTH,
+    MAX_PLAY_ID_LENGTH,
+    MAX_REQUEST_KEY_LENGTH,
+    MAX_TOKEN_NAME_LENGTH,
+)
 from mfbandit._internal.validation import LARGEST_NUMBER
 
-MOST = 1000  # plays or results in one request
-MOST_ARMS = 1_000_000
-LONGEST_LABEL = 200
-
+NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
+ExperimentName = Annotated[str, Path(pattern=NAME_PATTERN, description="The experiment's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
-PlayId = Annotated[str, Field(min_length=1, max_length=64, examples=["0a1b2c3d4e5f-0"])]
+PlayId = Annotated[str, Field(min_length=1, max_length=MAX_PLAY_ID_LENGTH, examples=["0a1b2c3d4e5f-0"])]
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Amount = Annotated[float, Field(gt=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
-Lease = Annotated[float, Field(gt=0, le=1e9, allow_inf_nan=False)]
-Label = Annotated[str, Field(min_length=1, max_length=LONGEST_LABEL)]
-Arm = Annotated[int, Field(ge=0, le=MOST_ARMS)] | Label
+Lease = Annotated[float, Field(gt=0, le=MAX_LEASE_SECONDS, allow_inf_nan=False)]
+Label = Annotated[str, Field(min_length=1, max_length=MAX_ARM_NAME_LENGTH)]
+Arm = Annotated[int, Field(ge=0, le=MAX_ARMS)] | Label
 
 
 class Body(BaseModel):
-    """A body in which nothing is taken for something else, and nothing is overlooked."""
+    """The body of a request; unknown members and values of another type are refused."""
 
     model_config = ConfigDict(extra="forbid", strict=True)
 
@@ -31,34 +43,34 @@ class Named(BaseModel):
     """A policy or a concentration: its name and its fields."""
 
     model_config = ConfigDict(extra="allow", strict=True)
-    name: Annotated[str, Field(max_length=64)]
+    name: Annotated[str, Field(max_length=MAX_CLASS_NAME_LENGTH)]
 
 
 class FidelitiesBody(Body):
-    """What everybody knows about the fidelities."""
+    """What is known about the fidelities."""
 
-    costs: Annotated[list[Cost], Field(min_length=1, max_length=1000)]
-    biases: Annotated[list[Cost], Field(max_length=1000)] | None = None
-    concentration: Named | Annotated[list[Named], Field(max_length=1000)] | None = None
-    names: Annotated[list[Label], Field(max_length=1000)] | None = None
+    costs: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
+    biases: Annotated[list[Cost], Field(max_length=MAX_FIDELITIES)] | None = None
+    concentration: Named | Annotated[list[Named], Field(max_length=MAX_FIDELITIES)] | None = None
+    names: Annotated[list[Label], Field(max_length=MAX_FIDELITIES)] | None = None
 
 
 class Create(Body):
     """A new experiment."""
 
-    name: Annotated[str, Field(pattern=r"^[A-Za-z0-9][A-Za-z0-9._-]{0,63}$", examples=["ads"])]
+    name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["ads"])]
     policy: Named = Named(name="MFUCB")
-    arms: Annotated[int, Field(ge=1, le=MOST_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MOST_ARMS)]
+    arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MAX_ARMS)]
     fidelities: FidelitiesBody
     capital: Amount | None = None
-    lease: Lease | None = 3600.0
+    lease: Lease | None = DEFAULT_LEASE_SECONDS
     request_key: Key | None = None
 
 
 class Ask(Body):
     """A request for plays."""
 
-    n: Annotated[int, Field(ge=1, le=MOST)] = 1
+    n: Annotated[int, Field(ge=1, le=MAX_ITEMS_PER_REQUEST)] = 1
     request_key: Key | None = None
     lease: Lease | None = None
 
@@ -72,38 +84,38 @@ class Result(Body):
 
 
 class Tell(Body):
-    """Results; all of them are taken, or none."""
+    """Results; all of them are recorded, or none."""
 
-    results: Annotated[list[Result], Field(min_length=1, max_length=MOST)]
+    results: Annotated[list[Result], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
 
 
 class Fail(Body):
     """Plays that gave no result."""
 
-    plays: Annotated[list[PlayId], Field(min_length=1, max_length=MOST)]
+    plays: Annotated[list[PlayId], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     cost: Cost = 0.0
 
 
 class Renew(Body):
-    """Plays that take longer."""
+    """Plays whose leases are to be renewed."""
 
-    plays: Annotated[list[PlayId], Field(min_length=1, max_length=MOST)]
+    plays: Annotated[list[PlayId], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     lease: Lease | None = None
 
 
-class Past(Body):
-    """A result from elsewhere."""
+class PastResult(Body):
+    """A past result."""
 
     arm: Arm
-    fidelity: Annotated[int, Field(ge=0, le=1000)]
+    fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)]
     reward: Number
     cost: Cost | None = None
 
 
 class Import(Body):
-    """Results from elsewhere, as plays already made; all of them are taken, or none."""
+    """Past results, as plays already made; all of them are recorded, or none."""
 
-    results: Annotated[list[Past], Field(min_length=1, max_length=MOST)]
+    results: Annotated[list[PastResult], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     request_key: Key | None = None
 
 
@@ -130,7 +142,7 @@ class Capital(Body):
 class Biases(Body):
     """The biases that are assumed, one for each fidelity; the last is 0."""
 
-    biases: Annotated[list[Cost], Field(min_length=1, max_length=1000)]
+    biases: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
 
 
 class PolicyBody(Body):
@@ -140,16 +152,16 @@ class PolicyBody(Body):
 
 
 class Note(Body):
-    """Something to remember."""
+    """A note in the log."""
 
-    text: Annotated[str, Field(min_length=1, max_length=10_000)]
+    text: Annotated[str, Field(min_length=1, max_length=MAX_NOTE_LENGTH)]
     request_key: Key | None = None
 
 
 class NewToken(Body):
     """A new token."""
 
-    name: Annotated[str, Field(min_length=1, max_length=64)]
+    name: Annotated[str, Field(min_length=1, max_length=MAX_TOKEN_NAME_LENGTH)]
     scope: Literal["read", "write", "admin"]
 
 
@@ -170,13 +182,13 @@ class Plays(BaseModel):
 
 
 class Done(BaseModel):
-    """How many were taken."""
+    """How many were recorded."""
 
     done: int
 
 
 class Status(BaseModel):
-    """An experiment at a glance."""
+    """The status of an experiment."""
 
     name: str
     id: str

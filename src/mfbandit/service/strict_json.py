@@ -7,13 +7,13 @@ from typing import Any
 from fastapi import HTTPException, Request, Response
 from fastapi.routing import APIRoute
 
+from mfbandit._internal.limits import MAX_JSON_MEMBERS
+from mfbandit._internal.typing import JSON
 from mfbandit.errors import InvalidArgument
 
-MOST_MEMBERS = 100  # of an object; the largest that is understood has ten
 
-
-def parsed(body: bytes) -> Any:  # noqa: ANN401 - anything JSON can say
-    """What a body says.
+def parsed(body: bytes) -> JSON:
+    """Parse a body; refuse what JSON does not have.
 
     >>> parsed(b'{"n": 2}')
     {'n': 2}
@@ -25,18 +25,22 @@ def parsed(body: bytes) -> Any:  # noqa: ANN401 - anything JSON can say
     mfbandit.errors.InvalidArgument: the body must be JSON, which has no NaN
     """
     try:
-        return json.loads(body.decode(), object_pairs_hook=_members, parse_constant=_no_number)
+        return json.loads(body.decode(), object_pairs_hook=_members, parse_constant=_refuse_constant)
+    except InvalidArgument:
+        raise
     except json.JSONDecodeError as error:
         raise InvalidArgument(f"the body must be JSON: {error.msg} at character {error.pos}") from None
     except UnicodeDecodeError as error:
         raise InvalidArgument(f"the body must be UTF-8: {error.reason} at byte {error.start}") from None
+    except ValueError:  # Python's limit for whole numbers
+        raise InvalidArgument("the body must not have numbers of thousands of digits") from None
     except RecursionError:
         raise InvalidArgument("the body must not be nested that deeply") from None
 
 
-def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
-    if len(pairs) > MOST_MEMBERS:
-        raise InvalidArgument(f"an object must have at most {MOST_MEMBERS} members, got {len(pairs):,}")
+def _members(pairs: list[tuple[str, JSON]]) -> dict[str, JSON]:
+    if len(pairs) > MAX_JSON_MEMBERS:
+        raise InvalidArgument(f"an object must have at most {MAX_JSON_MEMBERS} members, got {len(pairs):,}")
     members = dict(pairs)
     if len(members) < len(pairs):
         names = [name for name, _ in pairs]
@@ -45,26 +49,26 @@ def _members(pairs: list[tuple[str, Any]]) -> dict[str, Any]:
     return members
 
 
-def _no_number(text: str) -> None:
+def _refuse_constant(text: str) -> None:
     raise InvalidArgument(f"the body must be JSON, which has no {text}")
 
 
 class StrictRequest(Request):
-    """A request whose body is read that way."""
+    """A request whose body must be strict JSON."""
 
-    async def json(self) -> Any:  # noqa: ANN401 - anything JSON can say
-        """What the body says, or an answer with status 400."""
+    async def json(self) -> JSON:
+        """Parse the body; answer with status 400 where it cannot be parsed."""
         try:
             return parsed(await self.body())
-        except ValueError as error:
+        except InvalidArgument as error:
             raise HTTPException(400, str(error)) from None
 
 
 class StrictRoute(APIRoute):
-    """A route that takes such requests."""
+    """A route whose requests are strict ones."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
-        """The handler, given a request of the stricter kind."""
+        """Return the handler, which is given strict requests."""
         handle = super().get_route_handler()
 
         async def strict(request: Request) -> Response:

@@ -1,4 +1,4 @@
-"""What the pages show: numbers of an experiment as texts and places, worked out without a line of HTML."""
+"""What the pages show: the numbers of an experiment as texts and coordinates, without a line of HTML."""
 
 import json
 import math
@@ -10,18 +10,19 @@ from typing import Any
 import numpy as np
 
 from mfbandit._internal.formatting import readable
+from mfbandit._internal.typing import IntArray
 from mfbandit.core import Audit, Bounds, Fidelities, Stats, audit, bounds_table
-from mfbandit.errors import NoResults
+from mfbandit.errors import InvalidArgument, NoResults
 from mfbandit.experiment import FIELDS, ArmAdded, ArmRestored, ArmRetired, ArmSetAside, BiasRefuted, Event, Failed, Told
 from mfbandit.policies import Policy
 from mfbandit.store import DurableExperiment, Recently
 
-LEADING = 12  # arms shown
-WIDTH, EDGE = 300.0, 6.0  # of the drawing of an arm's bounds
+LEADING_ARMS_SHOWN = 12
+DRAWING_WIDTH, DRAWING_MARGIN = 300.0, 6.0  # of an arm's bounds, in units of the SVG
 
 
 @dataclass(frozen=True)
-class Line:
+class Interval:
     """Where the bounds and the mean of an arm at a fidelity are drawn."""
 
     low: float
@@ -31,7 +32,7 @@ class Line:
 
 @dataclass(frozen=True)
 class ArmView:
-    """One of the leading arms."""
+    """A row of the table of leading arms."""
 
     label: str
     best: bool
@@ -39,50 +40,67 @@ class ArmView:
     plays: list[int]
     lower: str
     upper: str
-    lines: list[Line | None]
+    intervals: list[Interval | None]
     text: str
 
 
-def glance(experiment: DurableExperiment) -> dict[str, Any]:
-    """A row of the list of experiments."""
-    capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
-    best = _best(experiment)
+def list_row(experiment: DurableExperiment) -> dict[str, Any]:
+    """Return a row of the list of experiments.
+
+    >>> import tempfile
+    >>> from mfbandit import UCB, Bounded, Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     ads = store.create("ads", UCB(), arms=2, fidelities=Fidelities([1], None, Bounded()), capital=9)
+    ...     list_row(ads)["state"]
+    'running'
+    """
+    with experiment.still():
+        capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
+        state, labels, results = experiment.state, experiment.arms, sum(experiment.results_at)
+        alarm, best = bool(experiment.refuted), _best(experiment)
     return {
         "name": experiment.name,
-        "state": experiment.state,
+        "state": state,
         "share": _share(spent, capital),
         "reserved_share": _share(reserved, capital),
         "capital_text": _capital(spent, reserved, capital),
         "spent_text": readable(spent),
-        "results": sum(experiment.results_at),
-        "arms": len(experiment.arms),
-        "alarm": bool(experiment.refuted),
-        "best": None if best is None else experiment.arms[best],
+        "results": results,
+        "arms": len(labels),
+        "alarm": alarm,
+        "best": None if best is None else labels[best],
     }
 
 
-def overview(experiment: DurableExperiment) -> dict[str, Any]:
-    """Everything on the page of an experiment."""
+def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
+    """Return everything on the page of an experiment.
+
+    >>> import tempfile
+    >>> from mfbandit import UCB, Bounded, Store
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     experiment_view(store.create("ads", UCB(), arms=2, fidelities=Fidelities([1], None, Bounded())))["pending"]
+    '0 plays'
+    """
     with experiment.still():  # everything is read at once, and worked out while the experiment goes on
-        row, best, under_way = glance(experiment), _best(experiment), experiment.pending_count
+        row, best, pending = list_row(experiment), _best(experiment), experiment.pending_count
         stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
         policy, fidelities = experiment.policy, experiment.fidelities
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
     bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
     spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
-    order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING)))
+    order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING_ARMS_SHOWN)))
     low, high = _range(bounds, order)
     return {
         **row,
-        "policy": _policy(policy),
+        "policy": repr(policy),
         "now": _when(now),
-        "under_way": _plural(under_way, "play"),
+        "pending": _plural(pending, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
         "warnings": [] if found is None else list(found.warnings),
         "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best),
-        "sure": _sure(bounds, best, stats.active.tolist(), refuted=found is not None and found.alarm),
+        "certainty": _certainty(bounds, best, stats.active.tolist(), refuted=found is not None and found.alarm),
         "series": json.dumps(_series(recently, fidelities)),
         "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
         "fidelity_names": list(fidelities.labels),
@@ -119,30 +137,30 @@ def _best(experiment: DurableExperiment) -> int | None:
 
 
 def _bounds(stats: Stats, fidelities: Fidelities, policy: Policy, labels: Sequence[str]) -> Bounds | None:
-    """None where the noise is not known, so that nothing bounds anything."""
+    """Return the table of bounds; None where the noise is not known, so that there are none."""
     try:
         return bounds_table(stats, fidelities, getattr(policy, "rho", 2.0), labels)
-    except ValueError:
+    except InvalidArgument:
         return None
 
 
 def _audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit | None:
     try:
         return audit(stats, fidelities, labels)
-    except ValueError:
+    except InvalidArgument:
         return None
 
 
 def _order(bounds: Bounds, best: int | None) -> list[int]:
-    """The best arm first, then by what is sure of them, the highest lower bound; arms without a result last."""
-    sure = np.nan_to_num(bounds.lower.max(axis=0), neginf=-np.finfo(float).max)
+    """Order arms: the best first, then by their highest lower bound; arms without a result last."""
+    lower = np.nan_to_num(bounds.lower.max(axis=0), neginf=-np.finfo(float).max)
     if best is not None:
-        sure[best] = np.inf
-    return [int(k) for k in np.argsort(-sure, kind="stable")[:LEADING]]
+        lower[best] = np.inf
+    return [int(k) for k in np.argsort(-lower, kind="stable")[:LEADING_ARMS_SHOWN]]
 
 
 def _range(bounds: Bounds | None, order: Sequence[int]) -> tuple[float, float]:
-    """The ends of the drawing: all means of the arms shown, and bounds as far as twice the spread of these."""
+    """Return the ends of the drawing: the lowest and highest finite bound or mean of the arms shown."""
     if bounds is None:
         return -math.inf, math.inf
     lower, upper, means = (array[:, list(order)] for array in (bounds.lower, bounds.upper, bounds.means))
@@ -165,28 +183,29 @@ def _arm(
     note = "retired" if k in retired else "set aside after failures" if k in aside else ""
     if bounds is None:
         return ArmView(labels[k], k == best, note, [], "-", "-", [], "no bounds")
-    lines = [_line(bounds, m, k, ends) for m in range(len(bounds.plays))]
+    intervals = [_drawn(bounds, m, k, ends) for m in range(len(bounds.plays))]
     lower, upper = float(bounds.lower[:, k].max()), float(bounds.upper[:, k].min())
     parts = (
         f"fidelity {bounds.fidelities[m]}: {_number(bounds.lower[m, k])} to {_number(bounds.upper[m, k])}"
-        for m in range(len(lines))
+        for m in range(len(intervals))
         if bounds.plays[m, k]
     )
     text = f"{labels[k]}: {'; '.join(parts) or 'no result yet'}"
     plays = bounds.plays[:, k].tolist()
-    return ArmView(labels[k], k == best, note, plays, _number(lower), _number(upper), lines, text)
+    return ArmView(labels[k], k == best, note, plays, _number(lower), _number(upper), intervals, text)
 
 
-def _line(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Line | None:
+def _drawn(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Interval | None:
     if not bounds.plays[m, k]:
         return None
     low, high = ends
     span = (high - low) or 1.0
 
     def place(value: float) -> float:
-        return round(EDGE + (WIDTH - 2 * EDGE) * min(max((value - low) / span, 0.0), 1.0), 1)
+        share = min(max((value - low) / span, 0.0), 1.0)
+        return round(DRAWING_MARGIN + (DRAWING_WIDTH - 2 * DRAWING_MARGIN) * share, 1)
 
-    return Line(place(bounds.lower[m, k]), place(bounds.upper[m, k]), place(bounds.means[m, k]))
+    return Interval(place(bounds.lower[m, k]), place(bounds.upper[m, k]), place(bounds.means[m, k]))
 
 
 def _interval(bounds: Bounds | None, best: int | None) -> str:
@@ -198,12 +217,12 @@ def _interval(bounds: Bounds | None, best: int | None) -> str:
     return f"between {_number(low)} and {_number(high)}, by its bounds" if math.isfinite(high - low) else ""
 
 
-def _sure(bounds: Bounds | None, best: int | None, active: list[bool], *, refuted: bool) -> str:
-    """How many arms could still be better, by their bounds."""
+def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], *, refuted: bool) -> str:
+    """Say how many arms could still be better, by their bounds."""
     if bounds is None or best is None or bounds.lower[:, best].max() > bounds.upper[:, best].min():
         return ""
     if refuted:
-        return "how sure that is cannot be said while a bias is too small"
+        return "how certain that is cannot be said while a bias is too small"
     rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
     rivals[best] = False
     number = int((rivals & np.array(active)).sum())
@@ -247,16 +266,16 @@ def _audited(found: Audit | None, m: int) -> dict[str, str]:
 
 def _audit_note(found: Audit | None, fidelities: Fidelities) -> str:
     if found is None:
-        return "Whether biases hold cannot be said without a noise scale."
+        return "Whether biases hold cannot be tested: the noise is not known."
     if len(fidelities) == 1:
         return ""
     return (
-        "A bias must be at least what some arm's results show, and need not be more than what all of them leave "
-        "possible (enough); the offset is how much more the top fidelity gives than this one, on average over arms."
+        "At least: the smallest bias that no arm's results refute. Enough: a bias that covers all that they leave "
+        "possible. Offset: how much more the top fidelity gives than this one, on average over arms."
     )
 
 
-def _rest(counts: Any, order: Sequence[int]) -> str:  # noqa: ANN401 - an array of whole numbers
+def _rest(counts: IntArray, order: Sequence[int]) -> str:
     rest = np.delete(counts, list(order))
     untouched = int((rest == 0).sum())
     return f"{int(rest.sum()):,} results among them, {untouched:,} without any" if len(rest) else ""
@@ -301,10 +320,6 @@ def _value(value: object) -> str:
     return str(value)
 
 
-def _policy(policy: Policy) -> str:
-    return repr(policy)
-
-
 def _plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
@@ -325,7 +340,7 @@ def _number(value: float) -> str:
 
 
 def _short(time: float, now: float) -> str:
-    """The time of day, or the day too where that is another one."""
+    """Return the time of day, and the date too where it is not today."""
     when, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
     return f"{when:%H:%M:%S}" if when.date() == today.date() else f"{when:%Y-%m-%d %H:%M}"
 

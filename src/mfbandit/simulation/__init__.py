@@ -1,8 +1,10 @@
 """Run policies on problems many times, compiled where that is possible."""
 
-from mfbandit.simulation.named_backends import engine
+from mfbandit.simulation.backends import backend
+from mfbandit.simulation.engines import one_run
+from mfbandit.simulation.plain import plain_run
 from mfbandit.simulation.results import Comparison, Simulation, Summary, compare, ratio_interval
-from mfbandit.simulation.simulator import one_run, plain_run, simulate
+from mfbandit.simulation.simulator import simulate
 from mfbandit.simulation.studies import Study, study
 
 __all__ = [
@@ -10,8 +12,8 @@ __all__ = [
     "Simulation",
     "Study",
     "Summary",
+    "backend",
     "compare",
-    "engine",
     "one_run",
     "plain_run",
     "ratio_interval",

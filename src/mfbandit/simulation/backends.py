@@ -1,19 +1,91 @@
-"""Who does the pieces of a long job: threads of this process, joblib's workers, or a Dask cluster."""
+"""Where the pieces of a long job are done: threads of this process, joblib's workers, or a Dask cluster."""
 
 import os
 import sys
 import threading
-from collections.abc import Callable, Generator, Sequence
+from collections.abc import Callable, Generator, Iterator, Sequence
 from concurrent.futures import ThreadPoolExecutor, as_completed
-from typing import Any, TypeVar
+from contextlib import contextmanager
+from typing import TYPE_CHECKING, Any, TypeVar
 
-from mfbandit._internal.progress import Tick
+from mfbandit._internal.imports import needed_for
+from mfbandit._internal.progress import Tick, print_line
+from mfbandit.errors import ExecutorBroken, InvalidArgument, MFBanditError
+
+if TYPE_CHECKING:
+    from distributed import Client
 
 T = TypeVar("T")
 Piece = tuple[int, int]  # from, and up to but not including
 Work = Callable[[int, int, Tick], T]
 
-ROUNDS = 4  # pieces of each worker in one go, where a backend hands over results all at once
+BACKENDS = ("threads", "processes", "dask")
+PIECES_PER_WORKER = 4  # in one go, where a backend hands over results all at once
+SCHEDULER_TIMEOUT_SECONDS = 5
+
+
+@contextmanager
+def backend(name: str, *, address: str | None = None, workers: int | None = None) -> Iterator[None]:
+    """Let :func:`~mfbandit.simulate` use this backend inside, as ``joblib.parallel_config`` does.
+
+    The command line's option ``--engine`` names one.
+
+    Args:
+        name: "threads", "processes" or "dask".
+        address: of a Dask scheduler, such as tcp://10.0.0.5:8786; without one, a cluster on this machine is made.
+        workers: how many processes, or workers of a cluster that is made; as many as cores by default.
+
+    >>> with backend("ray"):
+    ...     pass
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: engine must be one of threads, processes, dask, got 'ray'
+    """
+    if name not in BACKENDS:
+        raise InvalidArgument(f"engine must be one of {', '.join(BACKENDS)}, got {name!r}")
+    if address is not None and name != "dask":
+        raise InvalidArgument(f"an address must be a Dask scheduler's, and the engine is {name}; got {address!r}")
+    if name == "threads":
+        yield
+        return
+    with needed_for(f"the engine {name}", "sim"):
+        from joblib import parallel_config  # only where it is used
+
+    if name == "processes":
+        with parallel_config("loky", n_jobs=workers or -1):
+            yield
+        return
+    with _client(address, workers) as client, parallel_config("dask", client=client):
+        yield
+
+
+@contextmanager
+def _client(address: str | None, workers: int | None) -> Iterator["Client"]:
+    with needed_for("the engine dask", "dask"):
+        import distributed
+    if address is not None:
+        with _connected(address) as client:
+            yield client
+        return
+    print_line("starting a Dask cluster on this machine")
+    dask: Any = distributed  # its classes have no types
+    with (
+        dask.LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+        dask.Client(cluster) as client,
+    ):
+        yield client
+
+
+def _connected(address: str) -> "Client":
+    from distributed import Client
+
+    try:
+        return Client(address, timeout=SCHEDULER_TIMEOUT_SECONDS)  # type: ignore[no-untyped-call]
+    except (OSError, TimeoutError):
+        raise ExecutorBroken(f"no Dask scheduler answers at {address}") from None
+    except (ValueError, TypeError) as error:  # Dask's, for an address that it cannot read
+        raise InvalidArgument(
+            f"an address must be a Dask scheduler's, such as tcp://10.0.0.5:8786, got {address!r} ({error})"
+        ) from None
 
 
 def spread(
@@ -45,7 +117,7 @@ def spread(
 
 
 def chosen_backend() -> object | None:
-    """The backend that the user told joblib to use; None if there was none, or threads, which we have ourselves.
+    """Find the backend that the user told joblib to use; None for threads, which we have ourselves.
 
     >>> chosen_backend() is None
     True
@@ -59,7 +131,7 @@ def chosen_backend() -> object | None:
 
 
 def cores() -> int:
-    """How many cores this process may use.
+    """Count the cores that this process may use.
 
     >>> cores() >= 1
     True
@@ -71,6 +143,10 @@ def _nothing() -> Generator[Any, None, None]:
     yield from ()
 
 
+class _Stopped(MFBanditError):
+    """Another piece failed or was interrupted; whoever waits is told of that one."""
+
+
 def _by_threads(
     work: Work[T], pieces: Sequence[Piece], threads: int, tick: Tick
 ) -> Generator[tuple[Piece, T], None, None]:
@@ -78,7 +154,7 @@ def _by_threads(
 
     def tick_or_stop(share: float) -> None:
         if stop.is_set():
-            raise InterruptedError("stopped because another run failed or was interrupted")
+            raise _Stopped
         tick(share)
 
     with ThreadPoolExecutor(threads) as pool:
@@ -98,7 +174,7 @@ def _by_joblib(
 
     at_once = not getattr(backend, "supports_return_generator", False)
     parallel = Parallel(n_jobs=workers, return_as="list" if at_once else "generator_unordered", batch_size=1)
-    wave = ROUNDS * (workers or cores()) if at_once else len(pieces)
+    wave = PIECES_PER_WORKER * (workers or cores()) if at_once else len(pieces)
     for start in range(0, len(pieces), wave):
         for (first, last), done in parallel(delayed(_silently)(work, piece) for piece in pieces[start : start + wave]):
             tick(last - first)
@@ -110,10 +186,7 @@ def _silently(work: Work[T], piece: Piece) -> tuple[Piece, T]:
 
 
 def _by_dask(
-    client: Any,  # noqa: ANN401 - Dask's
-    work: Work[T],
-    pieces: Sequence[Piece],
-    tick: Tick,
+    client: "Client", work: Work[T], pieces: Sequence[Piece], tick: Tick
 ) -> Generator[tuple[Piece, T], None, None]:
     """Not by joblib's own way, which hands over results all at once in the end."""
     from distributed import as_completed as landed  # it is there, somebody has made a client
@@ -127,7 +200,7 @@ def _by_dask(
             yield (first, last), done
             future.release()
     finally:
-        client.cancel([*futures, shared])
+        client.cancel([*futures, shared])  # type: ignore[no-untyped-call]
 
 
 def _same(work: Work[T]) -> Work[T]:

@@ -1,7 +1,7 @@
-"""Runs of a simulation that are finished, kept in a folder, so that a job that was stopped goes on where it was.
+"""Finished runs of a simulation, kept in a folder: a job that was stopped goes on where it was.
 
 A chunk is a file that is written whole or not at all. Its folder is named by everything that the numbers in it depend
-on, so that no chunk is ever taken for another's; the number of runs is not part of that, and more can be added later.
+on, so that no chunk is ever taken for another's. The number of runs is not part of that: more can be added later.
 """
 
 import hashlib
@@ -13,7 +13,7 @@ import secrets
 import warnings
 import zipfile
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, fields, is_dataclass
 from pathlib import Path
 from types import CodeType, FunctionType, MethodType
@@ -74,9 +74,7 @@ class Chunks:
         try:
             self._folder.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise InvalidArgument(
-                f"results must be a folder that can be written, got {folder} ({error.strerror})"
-            ) from None
+            raise InvalidArgument(f"Cannot write to the folder of results {folder}: {error.strerror}") from None
         told = self._folder / "about.json"
         if not told.exists():  # for people; the name of the folder is what counts
             _replace(told, json.dumps({name: _readable(value) for name, value in about.items()}, indent=1).encode())
@@ -95,7 +93,7 @@ class Chunks:
             part.unlink(missing_ok=True)
 
     def load(self, runs: int) -> Iterator[Chunk]:
-        """The chunks that are there, among the first ``runs`` runs; one that overlaps another is left out."""
+        """Read the chunks among the first ``runs`` runs; one that overlaps another is left out."""
         done = 0
         for path in sorted(self._folder.glob("runs-*.npz")):
             name = re.fullmatch(r"runs-(\d+)-(\d+)", path.stem)
@@ -128,7 +126,7 @@ def _replace(target: Path, content: bytes) -> None:
 
 
 def missing(done: list[tuple[int, int]], runs: int, size: int) -> list[tuple[int, int]]:
-    """The runs that are not done, in pieces of at most ``size``.
+    """List the runs that are not done, in pieces of at most ``size``.
 
     >>> missing([(0, 2), (5, 6)], runs=9, size=2)
     [(2, 4), (4, 5), (6, 8), (8, 9)]
@@ -144,10 +142,10 @@ def missing(done: list[tuple[int, int]], runs: int, size: int) -> list[tuple[int
 
 
 def fingerprint(thing: object) -> str:
-    """A hash of something's content: equal for equal things, also in another process.
+    """Hash something's content: equal for equal things, also in another process.
 
-    Objects count by their class and fields, or by what pickle would keep of them; a class or function from outside this
-    package counts with its source, or its code where there is none, and a function with what it has captured.
+    Objects count by their class and fields, or by what pickle would keep of them. A class or function from outside this
+    package counts with its source, or its code where there is none. A function also counts with what it has captured.
 
     >>> from mfbandit import MFUCB
     >>> fingerprint(MFUCB(2)) == fingerprint(MFUCB(2.0)) != fingerprint(MFUCB(1))
@@ -159,7 +157,7 @@ def fingerprint(thing: object) -> str:
     return digest.hexdigest()
 
 
-def _parts(thing: Any, above: frozenset[int]) -> Iterator[bytes]:  # noqa: ANN401 - anything
+def _parts(thing: object, above: frozenset[int]) -> Iterator[bytes]:
     yield type(thing).__qualname__.encode()
     if isinstance(thing, str | int | float | bool | bytes | None):
         yield repr(thing).encode()
@@ -175,7 +173,7 @@ def _parts(thing: Any, above: frozenset[int]) -> Iterator[bytes]:  # noqa: ANN40
             yield from _parts(part, above | {id(thing)})
 
 
-def _inside(thing: Any) -> list[Any]:  # noqa: ANN401 - what it consists of
+def _inside(thing: object) -> Sequence[object]:
     if isinstance(thing, dict):
         return [part for key in sorted(thing, key=repr) for part in (key, thing[key])]
     if isinstance(thing, list | tuple):
@@ -185,7 +183,7 @@ def _inside(thing: Any) -> list[Any]:  # noqa: ANN401 - what it consists of
     return _made_of(thing)
 
 
-def _made_of(thing: Any) -> list[Any]:  # noqa: ANN401 - a class, a function or an object
+def _made_of(thing: object) -> list[object]:
     if isinstance(thing, type):
         return [thing.__qualname__, *(_source(kind) for kind in thing.__mro__)]
     if isinstance(thing, FunctionType):
@@ -198,7 +196,7 @@ def _made_of(thing: Any) -> list[Any]:  # noqa: ANN401 - a class, a function or 
     return [type(thing), _pickled(thing)]
 
 
-def _pickled(thing: Any) -> Any:  # noqa: ANN401 - what pickle would keep
+def _pickled(thing: object) -> object:
     try:
         kept = thing.__reduce_ex__(4)
     except TypeError:  # such as a lock
@@ -206,7 +204,7 @@ def _pickled(thing: Any) -> Any:  # noqa: ANN401 - what pickle would keep
     return kept if isinstance(kept, str) else [list(part) if isinstance(part, Iterator) else part for part in kept[1:]]
 
 
-def _source(thing: Any) -> bytes:  # noqa: ANN401 - a class or function
+def _source(thing: type | FunctionType) -> bytes:
     if (thing.__module__ or "").split(".")[0] in {"mfbandit", "builtins"}:
         return b""
     try:
@@ -215,7 +213,7 @@ def _source(thing: Any) -> bytes:  # noqa: ANN401 - a class or function
         return b"".join(_plain(name, part) for name, part in sorted(vars(thing).items())) + _plain("", thing)
 
 
-def _plain(name: str, part: Any) -> bytes:  # noqa: ANN401 - of a class or function
+def _plain(name: str, part: object) -> bytes:
     if isinstance(part, str | int | float | tuple) and not name.startswith("__"):
         return f"{name} = {part!r}".encode()
     code = getattr(getattr(part, "fget", part), "__code__", None)

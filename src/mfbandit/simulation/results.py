@@ -6,7 +6,7 @@ import zipfile
 import zlib
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 
@@ -15,7 +15,27 @@ from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
 
+if TYPE_CHECKING:
+    from pandas import DataFrame  # it is not a dependency
+
 SHOWN = 10  # lines in a printed summary
+
+
+@dataclass(frozen=True, eq=False)
+class Run:
+    """What came out of one run.
+
+    Args:
+        regret: R(Λ) at each capital of the grid; shape (G,).
+        plays: final plays of each arm at each fidelity; shape (M, K).
+        steps: number of plays.
+        spent: what they cost.
+    """
+
+    regret: FloatArray
+    plays: IntArray
+    steps: int
+    spent: float
 
 
 @dataclass(frozen=True, eq=False)
@@ -61,7 +81,7 @@ class Simulation:
         return f"<Simulation {self.policy}, {_runs(runs)}, capital up to {self.capital[-1]:g} at {points}>"
 
     def summary(self, confidence: float = 0.95) -> "Summary":
-        """Mean regret at every capital with an interval of Student's t over runs.
+        """Average regret at every capital, with an interval of Student's t over runs.
 
         Args:
             confidence: how often the interval should cover the expected regret, in (0, 1).
@@ -76,8 +96,8 @@ class Simulation:
         mean, low, high = _interval(self.regret, confidence)
         return Summary(self.policy, len(self.regret), confidence, self.capital, mean, low, high)
 
-    def to_frame(self) -> Any:  # noqa: ANN401 - pandas is not a dependency
-        """One row for each run and capital, as a pandas DataFrame: policy, run, capital, regret.
+    def to_frame(self) -> "DataFrame":
+        """List regret as a pandas DataFrame, one row for each run and capital: policy, run, capital, regret.
 
         >>> from mfbandit import UCB, paper_problem, simulate
         >>> frame = simulate(paper_problem(3), UCB(), capital=4000, runs=4, grid=2).to_frame()
@@ -121,7 +141,7 @@ class Simulation:
 
     @classmethod
     def load(cls, path: str | Path) -> "Simulation":
-        """The simulation that :meth:`save` wrote."""
+        """Read the simulation that :meth:`save` wrote."""
         try:
             with Path(path).open("rb") as stream, np.load(stream) as file:
                 words = {name: json.loads(str(file["about"]))[name] for name in _WORDS}
@@ -129,7 +149,7 @@ class Simulation:
             words |= {"seed": tuple(words["seed"]), "spawn_key": tuple(words["spawn_key"])}
             return cls(**words, **arrays)
         except (KeyError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
-            raise InvalidArgument(f"{path} must be a whole file that Simulation.save wrote, and is not") from None
+            raise InvalidArgument(f"File is damaged, or Simulation.save did not write it: {path}") from None
 
 
 _WORDS = ("policy", "problem", "account", "seed", "spawn_key")
@@ -195,10 +215,10 @@ class Comparison:
 
 
 def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Comparison:
-    r"""Paired differences and ratios of regret: run i of one against run i of the other.
+    r"""Compare the regret of two simulations: run i of one against run i of the other.
 
-    The interval of the difference is Student's t over pairs; that of the ratio r = ā / b̄ is r ± t·s / (b̄ sqrt(n)),
-    s being the standard deviation of a_i − r·b_i (the delta method).
+    The interval of the difference is Student's t over pairs. That of the ratio r = ā / b̄ is r ± t·s / (b̄ sqrt(n)), by
+    the delta method: s is the standard deviation of a_i − r·b_i.
 
     Args:
         a: one simulation.

@@ -1,10 +1,9 @@
-"""Run a policy on a problem many times: by the compiled engine where it can, else play by play in Python."""
+"""Run a policy on a problem many times, and gather what comes out."""
 
 import math
 import time
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import closing, contextmanager, suppress
-from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -13,32 +12,20 @@ import numpy as np
 
 import mfbandit
 from mfbandit._internal.progress import Tick, progress_bar
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit._internal.validation import whole
-from mfbandit.core import Stats, limit
-from mfbandit.errors import InvalidArgument, ReplayExhausted
-from mfbandit.experiment import check_is_policy, checked_capital, checked_choice
-from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy, Remembers
-from mfbandit.policies.exploration import costs_too_far_apart, fits_in_integers
-from mfbandit.problems import Account, Problem, pseudo_rewards, replay_exhausted
+from mfbandit.core import Stats
+from mfbandit.errors import InvalidArgument
+from mfbandit.experiment import check_is_policy, checked_capital
+from mfbandit.policies import Policy
+from mfbandit.problems import Account, Problem
 from mfbandit.simulation.backends import chosen_backend, spread
 from mfbandit.simulation.checkpoints import Chunk, Chunks, missing
-from mfbandit.simulation.results import Simulation
+from mfbandit.simulation.engines import one_run
+from mfbandit.simulation.results import Run, Simulation
 
-STRETCH_SECONDS = 0.1  # the engine runs about this long between two looks at it ...
 CHUNK_SECONDS, PILOT_SECONDS = 0.5, 0.1  # a chunk should take so long, and finding out what fits so long
-SHORTEST, LONGEST = 100, 50_000  # ... and so many plays; a sudden change from fast plays to slow ones is possible
-
-
-@dataclass(frozen=True, eq=False)
-class Run:
-    """One run: regret (G,), final plays (M, K), number of plays and what they cost."""
-
-    regret: FloatArray
-    plays: IntArray
-    steps: int
-    spent: float
 
 
 def simulate(  # noqa: PLR0913 - options with names and defaults
@@ -57,10 +44,10 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
 ) -> Simulation:
     """Let a policy spend a capital on a problem, ``runs`` times, and record its regret on the way.
 
-    UCB and MF-UCB run in a compiled engine where all noise is sub-Gaussian or bounded, some 10 to 30 million plays a
-    second, the package's other policies at 0.1 to 2 million; a policy of your own, and any other psi, runs play by play
-    in Python, some thousands a second at a few hundred arms, with the same results. Memory grows with M·K and the grid,
-    not with the number of plays.
+    UCB and MF-UCB run in a compiled engine where all noise is sub-Gaussian or bounded: some 10 to 30 million plays a
+    second. Those of the package's other policies that have an engine make 0.1 to 2 million. A policy of your own, and
+    any other psi, runs play by play in Python: some thousands a second at a few hundred arms. Results do not depend on
+    which of these it is. Memory grows with M·K and the grid, not with the number of plays.
 
     Args:
         problem: the hidden truth.
@@ -76,14 +63,14 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
             another backend (``joblib.parallel_config``), that many of its workers, or its own ``n_jobs``; of a Dask
             cluster, all. They get chunks of runs that take some half a second.
         results: a folder in which finished chunks are kept. The same call again, after a crash at any moment or with
-            more ``runs``, takes them from there, and the result is the same to the last bit. A policy of your own
-            counts with the source of its class, but not of what that calls elsewhere.
+            more ``runs``, takes them from there. The result is the same to the last bit. A policy of your own counts
+            with the source of its class, but not of what that calls elsewhere.
         progress: show a progress bar; by default on a terminal. Or a function, called now and then with the share of
             the whole simulation done since its last call.
 
     Raises:
         ValueError: something makes no sense, such as a capital that pays for no play.
-        RuntimeError: a :class:`~mfbandit.Replay` table ran dry.
+        ReplayExhausted: a :class:`~mfbandit.Replay` table has no more rewards.
 
     >>> from mfbandit import MFUCB, paper_problem
     >>> sim = simulate(paper_problem(1), MFUCB(), capital=1e6, runs=2, grid=4)
@@ -114,157 +101,6 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
                     kept.save(chunk)
                 gather.add(chunk)
     return gather.result(policy, account, root, capitals)
-
-
-def one_run(
-    problem: Problem,
-    policy: Policy,
-    capitals: FloatArray,
-    account: Account,
-    seed: np.random.SeedSequence,
-    tick: Tick = lambda _: None,
-) -> Run:
-    """One run, by the engine where it can.
-
-    Args:
-        problem: the hidden truth.
-        policy: the policy.
-        capitals: where regret is recorded, increasing; the run ends at the last; shape (G,).
-        account: what a play earns.
-        seed: for the chance of this run.
-        tick: called now and then with the share of the capital spent since the last call; may raise to stop.
-
-    >>> from mfbandit import MFUCB, paper_problem
-    >>> run = one_run(paper_problem(3), MFUCB(), np.array([1e4]), "paper", np.random.SeedSequence(0))
-    >>> run.plays.shape, run.spent
-    ((2, 200), 10000.0)
-    """
-    from mfbandit.simulation.engines import heap_ucb as engine  # numba takes its time to load
-
-    rng = np.random.default_rng(seed)
-    if isinstance(policy, UCB | MFUCB) and engine.supports(problem, policy):
-        return _engine_run(problem, policy, capitals, account, rng, tick)
-    from mfbandit.simulation.engines import lazy_scan as lazy
-    from mfbandit.simulation.engines import mfbayes as bayes
-
-    costs = problem.fidelities.costs
-    if type(policy) in (MFAda, MFBayes) and not fits_in_integers(problem.arms, float(capitals[-1]), costs):
-        raise InvalidArgument(costs_too_far_apart(costs))
-    if type(policy) is MFBayes:
-        return _scan_run(bayes, bayes.prepare(problem, policy, account), problem, capitals, rng, tick)
-    if lazy.supports(problem, policy):
-        return _scan_run(lazy, lazy.prepare(problem, policy, account), problem, capitals, rng, tick)
-    return plain_run(problem, policy, capitals, account, rng, tick)
-
-
-def _engine_run(
-    problem: Problem, policy: UCB | MFUCB, capitals: FloatArray, account: Account, rng: np.random.Generator, tick: Tick
-) -> Run:
-    from mfbandit.simulation.engines import heap_ucb as engine
-
-    truth, rule = engine.prepare(problem, policy, account)
-    state = engine.begin(truth, capitals, problem.best_mean)
-    spent, steps = 0.0, SHORTEST
-    while state.clock.status == engine.RUNNING:
-        began = time.perf_counter()
-        state = engine.advance(truth, rule, state, rng, steps)
-        steps = _next_stretch(steps, time.perf_counter() - began)
-        now = _spent(rule.costs, state.arms.tally)
-        tick((now - spent) / capitals[-1])
-        spent = now
-    if state.clock.status == engine.RAN_DRY:
-        arm, m = state.clock.arm, state.clock.fidelity
-        level = m + len(problem.fidelities) - len(rule.costs)
-        raise ReplayExhausted(replay_exhausted(arm, level, int(truth.lengths[arm, m])))
-    plays = np.zeros(problem.means.shape, dtype=np.int64)
-    plays[-len(rule.costs) :] = state.arms.counts.T
-    tick(1 - spent / capitals[-1])
-    return Run(state.account.regret, plays, int(state.arms.tally.sum()), spent)
-
-
-def _scan_run(
-    kernels: Any,  # noqa: ANN401 - the module lazy or bayes
-    prepared: tuple[Any, Any],
-    problem: Problem,
-    capitals: FloatArray,
-    rng: np.random.Generator,
-    tick: Tick,
-) -> Run:
-    from mfbandit.simulation.engines import heap_ucb as engine
-
-    truth, rule = prepared
-    state = kernels.begin(truth, capitals, problem.best_mean)
-    clock, no_trace = state.clock, np.zeros((0, 2), dtype=np.int64)
-    rows = [problem.fidelities.costs.index(cost) for cost in rule.costs.tolist()]  # those that the policy uses
-    spent, steps = 0.0, SHORTEST
-    while clock.status[0] == engine.RUNNING:
-        began = time.perf_counter()
-        kernels.run_on(truth, rule, state, rng, steps, no_trace)
-        steps = _next_stretch(steps, time.perf_counter() - began)
-        tick((clock.spent[0] - spent) / capitals[-1])
-        spent = float(clock.spent[0])
-    if clock.status[0] == engine.RAN_DRY:
-        arm, m = int(clock.arm[0]), int(clock.fidelity[0])
-        raise ReplayExhausted(replay_exhausted(arm, rows[m], int(truth.lengths[arm, m])))
-    plays = np.zeros(problem.means.shape, dtype=np.int64)
-    plays[rows] = state.arms.counts.T
-    tick(1 - spent / capitals[-1])
-    return Run(state.regret, plays, int(state.arms.tally.sum()), spent)
-
-
-def _next_stretch(steps: int, seconds: float) -> int:
-    """How many plays to make before the next look at the clock; results do not depend on it."""
-    factor = min(max(STRETCH_SECONDS / max(seconds, 1e-6), 0.1), 4)
-    return int(min(max(steps * factor, SHORTEST), LONGEST))
-
-
-def plain_run(
-    problem: Problem, policy: Policy, capitals: FloatArray, account: Account, rng: np.random.Generator, tick: Tick
-) -> Run:
-    """One run, play by play as the policy says: what the engine must equal.
-
-    >>> from mfbandit import MFUCB, paper_problem
-    >>> rng = np.random.default_rng(0)
-    >>> plain_run(paper_problem(3), MFUCB(), np.array([500.0]), "paper", rng, lambda _: None).steps
-    500
-    """
-    stats = Stats.empty(len(problem.fidelities), problem.arms)
-    remember = policy.remember if isinstance(policy, Remembers) else None
-    costs, tally, limits = (
-        np.array(problem.fidelities.costs),
-        np.zeros(len(problem.fidelities), np.int64),
-        limit(capitals),
-    )
-    losses = costs[:, None] * (problem.best_mean - pseudo_rewards(problem, account))
-    regret, lost, recorded, spent = np.zeros(len(capitals)), 0.0, 0, 0.0
-    while True:
-        arm, m = checked_choice(policy, stats.read_only(), problem.fidelities)
-        tally[m] += 1
-        after = _spent(costs, tally)
-        while recorded < len(limits) and after > limits[recorded]:
-            regret[recorded] = (capitals[recorded] - spent) * problem.best_mean + lost  # eq. 1
-            recorded += 1
-        if recorded == len(limits):
-            tally[m] -= 1
-            tick(1 - spent / capitals[-1])
-            return Run(regret, stats.counts, int(tally.sum()), spent)
-        reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
-        stats.counts[m, arm] += 1
-        stats.sums[m, arm] += reward
-        stats.squares[m, arm] += reward * reward
-        if remember is not None:
-            stats = replace(stats, memory=remember(stats.read_only(), problem.fidelities))
-        lost += float(losses[m, arm])
-        tick((after - spent) / capitals[-1])
-        spent = after
-
-
-def _spent(costs: FloatArray, tally: IntArray) -> float:
-    """Σ_m λ_m·(plays at m), added up in this order as everywhere else."""
-    spent = 0.0
-    for cost, plays in zip(costs.tolist(), tally.tolist(), strict=True):
-        spent += cost * plays
-    return spent
 
 
 def _about(

@@ -1,4 +1,4 @@
-"""A look at everything that could go wrong with a store, and at whether something has."""
+"""Examine what could go wrong with a store, and whether something has."""
 
 import os
 import sqlite3
@@ -16,12 +16,13 @@ from mfbandit.store.database import Connection, Database, check_tables, database
 from mfbandit.store.log_reader import Entry, entries, packed, pages, read_all
 from mfbandit.store.sqlite import NETWORK_FILE_SYSTEMS, SQLite, file_system
 
-FIXED = (3, 51, 3)  # SQLite's fault with two writers in WAL mode was mended here
+FIXED_VERSION = (3, 51, 3)  # of SQLite: two writers in WAL mode cannot damage a file any more
+LITTLE_SPACE_BYTES = 2**28
 
 
 @dataclass(frozen=True)
 class Finding:
-    """One thing that was looked at.
+    """One thing that was examined.
 
     Args:
         mark: "good", "note" or "wrong".
@@ -38,7 +39,7 @@ class Finding:
 
 
 def examine(place: str | None = None) -> list[Finding]:
-    """Everything that can be said about this machine, and about a store if one is given.
+    """Examine this machine, and a store if one is given.
 
     >>> print(examine()[0].what)
     SQLite
@@ -54,8 +55,8 @@ def examine(place: str | None = None) -> list[Finding]:
 
 def _sqlite_version() -> Finding:
     found = sqlite3.sqlite_version
-    if sqlite3.sqlite_version_info < FIXED:
-        fixed = ".".join(map(str, FIXED))
+    if sqlite3.sqlite_version_info < FIXED_VERSION:
+        fixed = ".".join(map(str, FIXED_VERSION))
         detail = (
             f"{found}; before {fixed} two processes that write at once can damage a file in WAL mode. mfbandit lets "
             f"one process write, so keep other programs from writing to a store"
@@ -67,7 +68,7 @@ def _sqlite_version() -> Finding:
 def _file(path: Path) -> Iterator[Finding]:
     folder = path.absolute().parent
     if not folder.is_dir():
-        yield Finding("wrong", "folder", f"{folder} is not there")
+        yield Finding("wrong", "folder", f"Folder not found: {folder}")
         return
     kind = file_system(folder)
     shared = kind in NETWORK_FILE_SYSTEMS
@@ -76,11 +77,11 @@ def _file(path: Path) -> Iterator[Finding]:
     beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "writer"))]
     writable = os.access(folder, os.W_OK) and all(os.access(file, os.W_OK) for file in beside if file.exists())
     yield Finding(
-        "good" if writable else "wrong", "permissions", "writable" if writable else f"{path} cannot be written"
+        "good" if writable else "wrong", "permissions", "writable" if writable else f"Permission denied: {path}"
     )
     room = os.statvfs(folder)
     free = room.f_bavail * room.f_frsize
-    yield Finding("good" if free > 2**28 else "note", "free space", f"{free / 2**30:,.1f} GiB")
+    yield Finding("good" if free > LITTLE_SPACE_BYTES else "note", "free space", f"{free / 2**30:,.1f} GiB")
 
 
 def _tables(database: Database) -> list[Finding]:
@@ -88,7 +89,7 @@ def _tables(database: Database) -> list[Finding]:
         with closing(database.read()) as connection:
             check_tables(database, connection)
             findings = [
-                Finding("good", "tables", "all there, of a version that is known"),
+                Finding("good", "tables", "complete, of a known version"),
                 *_pages(database, connection),
             ]
             for of in entries(connection):
@@ -106,17 +107,17 @@ def _attempt(what: str, look: Callable[[], list[Finding]]) -> list[Finding]:
 
 
 def _pages(database: Database, connection: Connection) -> list[Finding]:
-    """What SQLite itself says about every page of the file."""
+    """Let SQLite check every page of the file."""
     if not isinstance(database, SQLite):
         return []
     found = [text for (text,) in connection.query("PRAGMA integrity_check")]
     if found == ["ok"]:
-        return [Finding("good", "pages", "SQLite finds no fault")]
+        return [Finding("good", "pages", "SQLite finds no damage")]
     return [Finding("wrong", "pages", f"{found[0]}; take the last backup")]
 
 
 def _experiment(connection: Connection, of: Entry) -> list[Finding]:
-    """Every row of the log against its digest, and the snapshots against the rows."""
+    """Check every row of the log against its digest, and the snapshots against the rows."""
     with connection.reading():
         with progress_bar(f"log of {of.name}", max(of.head, 1)) as tick:
             parts = []

@@ -1,4 +1,4 @@
-"""The log as JSON Lines, plays as CSV, and results read back from either."""
+"""Export the log as JSON Lines and plays as CSV; read results back from either."""
 
 import csv
 import hashlib
@@ -6,17 +6,20 @@ import io
 import json
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from datetime import UTC, datetime
-from typing import Any
+from typing import Any, TypeVar
 
+from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS, MAX_VALUE_SHOWN
+from mfbandit._internal.typing import JSON, JSONObject
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment import ArmAdded, Asked, Expired, Failed, Record, Told, to_record
+from mfbandit.experiment import ArmAdded, Asked, Expired, Failed, PastResult, Record, Told, to_record
 
-PLAYS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
-Past = tuple[int | str, int, float, float | None]
+T = TypeVar("T", int, float)
+
+PLAY_COLUMNS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
 
 
-def log_record(record: Record) -> dict[str, Any]:
-    """A record of a log as a dictionary for JSON.
+def log_record(record: Record) -> JSONObject:
+    """Return a record of a log as a JSON object.
 
     >>> log_record(Record(seq=1, time=0.5, event=Asked(play=0, arm=2, fidelity=1), due=60.5))
     {'seq': 1, 'time': 0.5, 'event': 'Asked', 'play': 0, 'arm': 2, 'fidelity': 1, 'due': 60.5}
@@ -27,7 +30,7 @@ def log_record(record: Record) -> dict[str, Any]:
 
 
 def jsonl(records: Iterable[Record]) -> Iterator[str]:
-    r"""The log, one event a line.
+    r"""Export a log as JSON Lines, one event a line.
 
     >>> list(jsonl([Record(seq=1, time=0.5, event=Asked(play=0, arm=2, fidelity=1))]))
     ['{"seq": 1, "time": 0.5, "event": "Asked", "play": 0, "arm": 2, "fidelity": 1}\n']
@@ -37,12 +40,12 @@ def jsonl(records: Iterable[Record]) -> Iterator[str]:
 
 
 def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str]) -> Iterator[str]:
-    """All plays and what came of them, one a line, in the order in which they were settled; those under way last.
+    """Export all plays and what came of them as CSV, in the order in which they were settled; pending ones last.
 
     Args:
         records: the whole log.
         experiment: its id, which the ids of plays begin with.
-        labels: the names of arms; those that are not among them yet are taken from the log.
+        labels: the names of arms; names of later arms are taken from the log.
 
     >>> log = [Record(1, 0.0, Asked(0, 1, 0)), Record(2, 60.0, Told(0, 0.5, 1.0)), Record(3, 60.0, Asked(1, 0, 0))]
     >>> print("".join(plays_csv(log, "demo", ["a", "b"])))
@@ -51,31 +54,31 @@ def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str])
     demo-1,0,a,0,1970-01-01T00:01:00+00:00,pending,,,
     <BLANKLINE>
     """
-    names, known, under_way = list(labels), set(labels), dict[int, tuple[Asked, float, str]]()
-    yield _line(PLAYS)
+    names, known, pending = list(labels), set(labels), dict[int, tuple[Asked, float, str]]()
+    yield _line(PLAY_COLUMNS)
     for record in records:
         match record.event:
             case ArmAdded(label):
                 if label not in known:
                     names.append(label)
             case Asked(play) as asked:
-                under_way[play] = asked, record.time, "pending"
+                pending[play] = asked, record.time, "pending"
             case Expired(play):
-                under_way[play] = *under_way[play][:2], "expired"
+                pending[play] = *pending[play][:2], "expired"
             case Told(play, reward, cost):
-                yield _line(_play(experiment, under_way.pop(play), names, ("told", record.time, reward, cost)))
+                yield _line(_play(experiment, pending.pop(play), names, ("told", record.time, reward, cost)))
             case Failed(play, cost):
-                yield _line(_play(experiment, under_way.pop(play), names, ("failed", record.time, "", cost)))
+                yield _line(_play(experiment, pending.pop(play), names, ("failed", record.time, "", cost)))
             case _:
                 continue
-    for waiting in under_way.values():
-        yield _line(_play(experiment, waiting, names, (waiting[2], None, "", "")))
+    for left in pending.values():
+        yield _line(_play(experiment, left, names, (left[2], None, "", "")))
 
 
 def _play(
-    experiment: str, waiting: tuple[Asked, float, str], labels: Sequence[str], outcome: tuple[Any, ...]
+    experiment: str, pending: tuple[Asked, float, str], labels: Sequence[str], outcome: tuple[Any, ...]
 ) -> tuple[Any, ...]:
-    asked, time, _ = waiting
+    asked, time, _ = pending
     kind, settled, reward, cost = outcome
     when = "" if settled is None else _when(settled)
     play = f"{experiment}-{asked.play}"
@@ -92,8 +95,8 @@ def _line(values: Iterable[Any]) -> str:
     return text.getvalue()
 
 
-def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
-    r"""Results in a CSV file with a header, or in JSON Lines: arm (index or label), fidelity, reward, cost if known.
+def read_results(lines: Iterable[str], kind: str) -> Iterator[PastResult]:
+    r"""Read past results from CSV with a header, or from JSON Lines: arm (index or name), fidelity, reward, maybe cost.
 
     What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told.
 
@@ -101,9 +104,9 @@ def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
         lines: of the file.
         kind: "csv" or "jsonl".
 
-    >>> list(past_results(["arm,fidelity,reward\n", "ad-a,0,0.5\n"], "csv"))
+    >>> list(read_results(["arm,fidelity,reward\n", "ad-a,0,0.5\n"], "csv"))
     [('ad-a', 0, 0.5, None)]
-    >>> list(past_results(['{"arm": 1, "fidelity": 0, "reward": "x"}'], "jsonl"))
+    >>> list(read_results(['{"arm": 1, "fidelity": 0, "reward": "x"}'], "jsonl"))
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: line 1: reward must be a number, got 'x'
     """
@@ -112,12 +115,12 @@ def past_results(lines: Iterable[str], kind: str) -> Iterator[Past]:
         if row.get("outcome", "told") != "told":
             continue
         try:
-            yield _past(row)
-        except ValueError as error:
+            yield _past_result(row)
+        except InvalidArgument as error:
             raise InvalidArgument(f"line {number}: {error}") from None
 
 
-def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
     reader = csv.DictReader(lines)
     reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
     missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames)
@@ -138,38 +141,38 @@ def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
         raise InvalidArgument(f"line {reader.line_num}: {error}") from None
 
 
-def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
-    asked: dict[Any, dict[str, Any]] = {}
+def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
+    asked: dict[str, JSONObject] = {}
     for number, row in _objects(lines):
-        kind = row.get("event")
+        kind, play = row.get("event"), repr(row.get("play"))  # of a file that somebody edited it may be anything
         if kind == "Asked":
-            asked[row.get("play")] = row
+            asked[play] = row
         elif kind == "Told":
-            play = asked.get(row.get("play"), {})
-            yield number, {**row, "arm": play.get("arm"), "fidelity": play.get("fidelity")}
+            found = asked.get(play, {})
+            yield number, {**row, "arm": found.get("arm"), "fidelity": found.get("fidelity")}
         elif kind is None:
             yield number, row
 
 
-def _objects(lines: Iterable[str]) -> Iterator[tuple[int, dict[str, Any]]]:
+def _objects(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
     for number, line in enumerate(lines, start=1):
         if not line.strip():
             continue
         try:
             row = json.loads(line)
-        except (ValueError, RecursionError) as error:
+        except (ValueError, RecursionError) as error:  # no JSON, numbers of thousands of digits, deep nesting
             raise InvalidArgument(f"line {number}: must be JSON: {error}") from None
         if not isinstance(row, dict):
             raise InvalidArgument(
-                f"line {number}: must be an object with arm, fidelity and reward, got {line.strip()[:80]}"
+                f"line {number}: must be an object with arm, fidelity and reward, got {line.strip()[:MAX_VALUE_SHOWN]}"
             )
         yield number, row
 
 
-def _past(row: dict[str, Any]) -> Past:
+def _past_result(row: JSONObject) -> PastResult:
     arm = row.get("arm")
     if isinstance(arm, bool) or not isinstance(arm, int | str) or arm == "":
-        raise InvalidArgument(f"arm must be an index or a label, got {arm!r}")
+        raise InvalidArgument(f"arm must be a name or an index, got {arm!r}")
     cost = row.get("cost")
     return (
         arm,
@@ -179,40 +182,45 @@ def _past(row: dict[str, Any]) -> Past:
     )
 
 
-def _number(what: str, value: object, kind: Callable[[Any], Any], rule: str) -> Any:  # noqa: ANN401 - int or float
+def _number(what: str, value: JSON, kind: Callable[[JSON], T], rule: str) -> T:
+    refused = isinstance(value, bool) or value is None or (kind is int and isinstance(value, float))
     try:
-        if isinstance(value, bool) or value is None or (kind is int and isinstance(value, float)):
-            raise ValueError
-        return kind(value)
-    except (TypeError, ValueError):
-        raise InvalidArgument(f"{what} must be {rule}, got {value!r}") from None
+        if not refused:
+            return kind(value)
+    except (TypeError, ValueError, OverflowError):
+        pass
+    raise InvalidArgument(f"{what} must be {rule}, got {value!r}")
 
 
-def settled_arms(results: Iterable[Past], arms: Sequence[str], fidelities: int) -> list[Past]:
-    """The same results with arms as indices; text that is no label may be an index. All are checked before any is used.
+def arms_as_indices(results: Iterable[PastResult], arms: Sequence[str], fidelities: int) -> list[PastResult]:
+    """Replace names of arms by their indices; text that is no name may be an index. All are checked before any is used.
 
-    >>> settled_arms([("b", 0, 0.5, None), ("0", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    >>> arms_as_indices([("b", 0, 0.5, None), ("0", 0, 0.5, None)], ["a", "b"], fidelities=1)
     [(1, 0, 0.5, None), (0, 0, 0.5, None)]
-    >>> settled_arms([("c", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    >>> arms_as_indices([("c", 0, 0.5, None)], ["a", "b"], fidelities=1)
     Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: result 1: arm must be a label or an index below 2, got 'c'
+    mfbandit.errors.InvalidArgument: result 1: arm must be a name or an index below 2, got 'c'
     """
     places = {label: index for index, label in enumerate(arms)}
-    known: list[Past] = []
+    known: list[PastResult] = []
     for number, (arm, fidelity, reward, cost) in enumerate(results, start=1):
-        index = places.get(arm, int(arm) if arm.isdecimal() else -1) if isinstance(arm, str) else arm
+        index = places.get(arm, _index(arm)) if isinstance(arm, str) else arm
         if not 0 <= index < len(arms):
-            raise InvalidArgument(f"result {number}: arm must be a label or an index below {len(arms)}, got {arm!r}")
+            raise InvalidArgument(f"result {number}: arm must be a name or an index below {len(arms)}, got {arm!r}")
         if not 0 <= fidelity < fidelities:
             raise InvalidArgument(f"result {number}: fidelity must lie in 0 to {fidelities - 1}, got {fidelity}")
         known.append((index, fidelity, reward, cost))
     return known
 
 
-def request_keys(text: str, number: int) -> list[str]:
-    """Keys for the parts of a file, the same whenever the same file is read.
+def _index(text: str) -> int:
+    return int(text) if text.isdecimal() and len(text) <= MAX_PLAY_NUMBER_DIGITS else -1
 
-    >>> len(request_keys("arm,fidelity,reward", 2))
+
+def import_keys(text: str, number: int) -> list[str]:
+    """Return request keys for the parts of a file, the same whenever the same file is read.
+
+    >>> len(import_keys("arm,fidelity,reward", 2))
     2
     """
     digest = hashlib.sha256(text.encode()).hexdigest()[:32]

@@ -76,6 +76,10 @@ def noise_scales(problem: Problem) -> FloatArray:
     """Return a sub-Gaussian scale of the rewards; shape (M,), in units of reward.
 
     For Gaussian rewards it is the standard deviation, for bounded ones half the range (Hoeffding).
+
+    >>> from mfbandit.problems.builtin import paper_problem
+    >>> noise_scales(paper_problem(3)).tolist()
+    [0.5, 0.5]
     """
     fidelities = len(problem.fidelities)
     match problem.rewards:
@@ -117,7 +121,12 @@ def unmet_decay(fidelities: Fidelities) -> list[str]:
 
 
 def unmet_quadratic(fidelities: Fidelities) -> list[str]:
-    """Check that ψ(x) is a multiple of x², which the proof of Theorem 4 uses."""
+    """Check that ψ(x) is a multiple of x², which the proof of Theorem 4 uses.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> unmet_quadratic(Fidelities([1], concentration=SubGaussian(1.0)))
+    []
+    """
     return [] if fidelities.scales is not None else ["a psi that is a multiple of x²"]
 
 

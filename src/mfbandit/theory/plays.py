@@ -34,12 +34,23 @@ def kappa(fidelities: Fidelities, rho: float) -> float:
 
 
 def largest_nu(fidelities: Fidelities) -> float:
-    """Return the largest ν (eq. 2) over fidelities."""
+    """Return the largest ν (eq. 2) over fidelities.
+
+    >>> from mfbandit.core.concentration import Bounded
+    >>> largest_nu(Fidelities([1, 10], [0.1, 0], Bounded()))
+    1.0
+    """
     return max(tail.nu for tail in fidelities.tails)
 
 
 def settling_rates(problem: Problem, parts: Partition) -> FloatArray:
-    r"""Compute ψ(Δ^([k])_k / 2) of each arm, per reward; infinite for optimal arms; shape (K,)."""
+    r"""Compute ψ(Δ^([k])_k / 2) of each arm, per reward; infinite for optimal arms; shape (K,).
+
+    >>> from mfbandit.problems.builtin import misleading_problem
+    >>> problem = misleading_problem(arms=3)
+    >>> settling_rates(problem, partition(problem)).round(5).tolist()
+    [0.125, 0.03125, inf]
+    """
     shortfall = gaps(problem)
     rate = np.full(problem.arms, np.inf)
     for m, tail in enumerate(problem.fidelities.tails):
@@ -49,7 +60,12 @@ def settling_rates(problem: Problem, parts: Partition) -> FloatArray:
 
 
 def switching_rates(fidelities: Fidelities) -> FloatArray:
-    """Compute ψ_m(γ_m) for m < M, per reward; shape (M − 1,)."""
+    """Compute ψ_m(γ_m) for m < M, per reward; shape (M − 1,).
+
+    >>> from mfbandit.core.concentration import Bounded
+    >>> switching_rates(Fidelities([1, 10], [0.1, 0], Bounded())).round(5).tolist()  # a tenth of psi(0.1)
+    [0.002]
+    """
     return np.array([tail.psi(gamma) for tail, gamma in zip(fidelities.tails[:-1], fidelities.gammas, strict=True)])
 
 
@@ -141,6 +157,12 @@ def growing_terms(problem: Problem, parts: Partition, factor: float) -> tuple[Fl
 
     ``factor`` is ρ log n. The first term is 0 at the highest fidelity, which MF-UCB never leaves. The second is 0 for
     optimal arms.
+
+    >>> from mfbandit.problems.builtin import misleading_problem
+    >>> problem = misleading_problem(arms=3)
+    >>> below, own = growing_terms(problem, partition(problem), factor=1.0)
+    >>> below.round(1).tolist(), own.round(1).tolist()
+    ([[8.0], [22.2], [0.0]], [8.0, 32.0, 0.0])
     """
     with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
         below = factor / np.append(switching_rates(problem.fidelities), np.inf)

@@ -1,4 +1,4 @@
-"""Listening: uvicorn with the service, until it is told to stop."""
+"""Run the service with uvicorn until it is told to stop."""
 
 import gc
 import signal
@@ -10,28 +10,36 @@ from types import FrameType
 
 from mfbandit._internal.imports import needed_for
 from mfbandit.errors import InvalidArgument, NotAllowed
-from mfbandit.service.middleware import is_loopback
 from mfbandit.store import Store
 
 with needed_for("the service", "service"):
     import uvicorn
 
     from mfbandit.service.app import create_app
+    from mfbandit.service.middleware import is_loopback
 
-GRACE = 10  # seconds for requests that are under way when it is told to stop
+SHUTDOWN_GRACE_SECONDS = 10  # for pending requests
+BACKLOG = 2048  # connections that wait to be accepted
 
 
 def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: bool = False) -> None:
-    """Answer requests until SIGTERM or Ctrl-C; whatever was acknowledged is on disk by then.
+    """Answer requests until SIGTERM or Ctrl-C; what was acknowledged is on disk by then.
 
     Args:
         store: where the experiments are; open for writing.
         host: where to listen; anything but loopback needs a token to exist.
-        port: where to listen; 0 takes a free one.
-        quiet: print no address.
+        port: where to listen; 0 takes a free port.
+        quiet: do not print the address.
 
     Raises:
-        NotAllowed: others could reach it, and it has no token that would keep them out.
+        NotAllowed: other machines could reach it, and no token would keep them out.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
+    ...     serve(store, host="0.0.0.0")  # doctest: +ELLIPSIS
+    Traceback (most recent call last):
+    mfbandit.errors.NotAllowed: host must be a loopback address while ... has no token, got '0.0.0.0': make one with
+        `mfbandit token create`
     """
     if not is_loopback(host) and not store.tokens():
         raise NotAllowed(
@@ -39,8 +47,8 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
             f"make one with `mfbandit token create`"
         )
     listening = _listen(host, port)
-    address = f"http://{_shown(host)}:{listening.getsockname()[1]}"
-    calm_collector()
+    address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
+    collect_garbage_less_often()
     app = create_app(store, loopback=is_loopback(host))
     config = uvicorn.Config(
         app,
@@ -48,7 +56,7 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         access_log=False,
         proxy_headers=False,
         server_header=False,
-        timeout_graceful_shutdown=GRACE,
+        timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         lifespan="on",
     )
     _Server(config, "" if quiet else _greeting(store, address)).run(sockets=[listening])
@@ -56,23 +64,30 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
 
 def _greeting(store: Store, address: str) -> str:
     tokens = len(store.tokens())
-    who = f"{tokens} token{'s' * (tokens != 1)}" if tokens else "no tokens yet: whoever is on this machine may use it"
+    who = f"{tokens} token{'s' * (tokens != 1)}" if tokens else "no tokens yet: anybody on this machine may use it"
     return f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n"
 
 
-def calm_collector() -> None:
-    """Let Python look for garbage in cycles less often: it made a sixth of the time of a request, and half its p99."""
+def collect_garbage_less_often() -> None:
+    """Let Python look for cyclic garbage less often: it took a sixth of a request's time, and half its p99.
+
+    >>> before = gc.get_threshold()
+    >>> collect_garbage_less_often()
+    >>> gc.get_threshold()[0]
+    50000
+    >>> gc.set_threshold(*before)
+    """
     gc.collect()
     gc.freeze()  # what was loaded until now stays
     gc.set_threshold(50_000, 50, 100)
 
 
 class _Server(uvicorn.Server):
-    """A server that ends in peace when it is told to, so that its store can be closed.
+    """A uvicorn server that returns when it is told to stop, so that the store can be closed.
 
     Args:
-        config: uvicorn's.
-        greeting: what to print once requests are answered and signals heard.
+        config: the settings of uvicorn.
+        greeting: printed once requests are answered and signals handled.
     """
 
     def __init__(self, config: uvicorn.Config, greeting: str) -> None:
@@ -80,18 +95,18 @@ class _Server(uvicorn.Server):
         self._greeting = greeting
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
-        """Begin to answer, and say so."""
+        """Begin to answer, and print the greeting."""
         await super().startup(sockets=sockets)
         sys.stderr.write(self._greeting)
         sys.stderr.flush()
 
-    def handle_exit(self, sig: int, frame: FrameType | None) -> None:  # noqa: ARG002 - as uvicorn calls it
-        """End; a second Ctrl-C changes nothing, where uvicorn would leave the store open and print a traceback."""
+    def handle_exit(self, _sig: int, _frame: FrameType | None) -> None:
+        """Stop; a second Ctrl-C changes nothing, where uvicorn would leave the store open and print a traceback."""
         self.should_exit = True
 
     @contextmanager
     def capture_signals(self) -> Iterator[None]:
-        """Uvicorn would raise the signal once more at the end, and the process would die of it."""
+        """Handle signals; uvicorn would raise them once more at the end, and the process would die of it."""
         before = {kind: signal.signal(kind, self.handle_exit) for kind in (signal.SIGINT, signal.SIGTERM)}
         try:
             yield
@@ -108,10 +123,11 @@ def _listen(host: str, port: int) -> socket.socket:
         listening.bind((host, port))
     except (OSError, OverflowError) as error:
         listening.close()
-        raise InvalidArgument(f"host and port must be free to listen on, got {host}:{port} ({error})") from None
-    listening.listen(2048)
+        why = error.strerror if isinstance(error, OSError) else error
+        raise InvalidArgument(f"Cannot listen on {_in_url(host)}:{port}: {why}") from None
+    listening.listen(BACKLOG)
     return listening
 
 
-def _shown(host: str) -> str:
+def _in_url(host: str) -> str:
     return f"[{host}]" if ":" in host else host

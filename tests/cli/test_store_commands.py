@@ -163,7 +163,7 @@ class TestOnFileAndService:
         assert done("experiment", "renew", place, "ads", two).startswith(f"{two}: leased until 2")
         due = told("experiment", "renew", place, "ads", two, "--lease", 5000)["due"]
         assert abs(due - time.time() - 5000) < 60
-        refused(call("experiment", "renew", place, "ads", one), 2, "under way can be renewed, got Failed")
+        refused(call("experiment", "renew", place, "ads", one), 2, "pending play can be renewed, got Failed")
 
     def test_status(self, place):
         shown = done("experiment", "status", place, "ads")
@@ -212,7 +212,12 @@ class TestOnFileAndService:
         refused(call("experiment", "note", place, "ads", " "), 2, "not empty")
 
     def test_delete_wants_the_name_again(self, place):
-        refused(call("experiment", "delete", place, "ads", "--confirm", "ad"), 2, "the name again, 'ads'", "got 'ad'")
+        refused(
+            call("experiment", "delete", place, "ads", "--confirm", "ad"),
+            2,
+            "To delete 'ads', pass --confirm ads",
+            "got 'ad'",
+        )
         unanswered = call("experiment", "delete", place, "ads", text="")
         assert (unanswered.exit_code, unanswered.stderr) == (130, "\nError: interrupted\n")
         result = call("experiment", "delete", place, "ads", text="no\n")
@@ -293,7 +298,11 @@ class TestCreate:
         refused(call("experiment", "create", tmp_path / "no" / "a.db", "ads", toml), 1, "folder that is there")
         refused(call("experiment", "create", tmp_path, "ads", toml), 1, "is a folder, not a store file")
         refused(call("experiment", "create", "mysql://h/d", "ads", toml), 2, "a file or a postgresql:// address")
-        refused(call("experiment", "create", tmp_path / "a.db", "ads", tmp_path / "no.toml"), 2, "no.toml")
+        refused(
+            call("experiment", "create", tmp_path / "a.db", "ads", tmp_path / "no.toml"),
+            2,
+            f"File not found: {tmp_path / 'no.toml'}",
+        )
 
 
 class TestFiles:
@@ -301,7 +310,13 @@ class TestFiles:
         for command in ("list", "ask", "status", "delete"):
             words = [tmp_path / "no.db", *(["ads"] if command != "list" else [])]
             more = ["--confirm", "ads"] if command == "delete" else []
-            refused(call("experiment", command, *words, *more), 2, "no.db", "`mfbandit experiment create` makes one")
+            refused(
+                call("experiment", command, *words, *more),
+                2,
+                "Store not found: ",
+                "no.db",
+                "`mfbandit experiment create` makes one",
+            )
         assert not (tmp_path / "no.db").exists()
 
     def test_a_file_that_is_no_store(self, tmp_path):
@@ -345,7 +360,7 @@ class TestFiles:
             ("a.csv", "arm,reward\nad-a,1\n", "header must name arm, fidelity and reward"),
             ("a.csv", "arm;fidelity;reward\nad-a;0;1\n", "with commas between, got 'arm;fidelity;reward'"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,0,5\n", "line 2: must have 3 values, as the header has, got more"),
-            ("a.csv", "arm,fidelity,reward\nad-a,0,1\nad-q,0,1\n", "result 2: arm must be a label or an index"),
+            ("a.csv", "arm,fidelity,reward\nad-a,0,1\nad-q,0,1\n", "result 2: arm must be a name or an index"),
             ("a.csv", "arm,fidelity,reward\nad-a,2,1\n", "fidelity must lie in 0 to 1, got 2"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,x\n", "line 2: reward must be a number, got 'x'"),
             ("a.csv", "arm,fidelity,reward\nad-a,0\n", "line 2: reward must be a number, got None"),
@@ -353,6 +368,9 @@ class TestFiles:
             ("a.csv", "arm,fidelity,reward,cost\nad-a,0,1,-1\n", "cost must not be negative, got -1"),
             ("a.jsonl", '{"arm": 0, "fidelity": 0, "reward": 1}\n{', "line 2: must be JSON"),
             ("a.jsonl", "[1]\n", "line 1: must be an object"),
+            ("a.jsonl", '{"arm": 0, "fidelity": 0, "reward": 1' + "0" * 400 + "}\n", "reward must be a number"),
+            ("a.jsonl", '{"event": "Told", "play": [1], "reward": 1}\n', "arm must be a name or an index, got None"),
+            ("a.csv", "arm,fidelity,reward\n" + "9" * 5000 + ",0,1\n", "arm must be a name or an index below 3"),
             ("a.jsonl", '{"arm": 3, "fidelity": 0, "reward": 1}\n', "index below 3, got 3"),
             ("a.txt", "arm,fidelity,reward\n", "csv or jsonl, got 'txt'"),
         ],
@@ -439,8 +457,8 @@ class TestServe:
         assert call("serve").exit_code == 2
 
     def test_a_service_that_is_not_there(self, monkeypatch):
-        monkeypatch.setattr("mfbandit.service.client.LONGEST_PAUSE", 100.0)
-        monkeypatch.setattr("mfbandit.service.client.FIRST_PAUSE", 100.0)
+        monkeypatch.setattr("mfbandit.service.transport.MAX_PAUSE_SECONDS", 100.0)
+        monkeypatch.setattr("mfbandit.service.transport.FIRST_PAUSE_SECONDS", 100.0)
         refused(call("experiment", "list", "http://127.0.0.1:1"), 1, "http://127.0.0.1:1 cannot be reached")
 
 
@@ -497,7 +515,7 @@ class TestAudit:
         assert done("experiment", "biases", path, "ads", "0.7,0") == "ads: biases 0.7, 0\n"
         assert not told("experiment", "audit", path, "ads")["alarm"]
         refused(call("experiment", "biases", path, "ads", "0.7"), 2, "biases must")
-        refused(call("experiment", "biases", path, "ads", "x,0"), 2, "a number is needed, got 'x'")
+        refused(call("experiment", "biases", path, "ads", "x,0"), 2, "a bias must be a number, got 'x'")
 
 
 @pytest.mark.parametrize("command", [["serve", "a.db"], ["demo"]])
@@ -507,7 +525,7 @@ def test_an_extra_that_is_missing_is_named(tmp_path, command):
         [sys.executable, "-c", code, *command], check=False, capture_output=True, text=True, cwd=tmp_path
     )
     assert ended.returncode == 1
-    assert ended.stderr == "Error: a service needs uvicorn: pip install 'mfbandit[service]'\n"
+    assert ended.stderr == "Error: the service needs uvicorn: pip install 'mfbandit[service]'\n"
     assert not list(tmp_path.iterdir())
 
 

@@ -1,0 +1,108 @@
+"""Commands that change a live experiment."""
+
+from typing import TYPE_CHECKING, Annotated
+
+import typer
+
+from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
+from mfbandit.cli.options import Arm
+from mfbandit.cli.store_commands import Answer, Call, on_experiment
+from mfbandit.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from mfbandit.experiment import AnyExperiment
+
+
+@on_experiment
+def pause(call: Call) -> Answer:
+    """Hand out no plays until resumed; results are still recorded."""
+    with call.experiment() as experiment:
+        experiment.pause()
+    return Answer(f"{call.name}: paused", {"name": call.name, "done": "pause"})
+
+
+@on_experiment
+def resume(call: Call) -> Answer:
+    """Hand out plays again."""
+    with call.experiment() as experiment:
+        experiment.resume()
+    return Answer(f"{call.name}: running", {"name": call.name, "done": "resume"})
+
+
+@on_experiment
+def add(call: Call, label: Annotated[str, typer.Argument(metavar="LABEL", help="The new arm's name.")]) -> Answer:
+    """Add an arm, which is tried before any other."""
+    with call.experiment() as experiment:
+        index = experiment.add_arm(label)
+    return Answer(f"{call.name}: {label} is arm {index}", {"arm": index, "label": label})
+
+
+@on_experiment
+def retire(call: Call, arm: Arm) -> Answer:
+    """Stop asking for an arm, for good.
+
+    Late results are still recorded.
+    """
+    with call.experiment() as experiment:
+        which = _name_or_index(experiment, arm)
+        experiment.retire_arm(which)
+        label = which if isinstance(which, str) else experiment.arms[which]
+    return Answer(f"{call.name}: {label} is retired", {"arm": label, "retired": True})
+
+
+@on_experiment
+def restore(call: Call, arm: Arm) -> Answer:
+    """Let an arm that was set aside after failures take part again."""
+    with call.experiment() as experiment:
+        experiment.restore_arm(_name_or_index(experiment, arm))
+    return Answer(f"{call.name}: {arm} takes part again", {"arm": arm, "restored": True})
+
+
+def _name_or_index(experiment: "AnyExperiment", text: str) -> int | str:
+    is_number = text.isdecimal() and len(text) <= MAX_PLAY_NUMBER_DIGITS
+    return int(text) if is_number and text not in experiment.arms else text
+
+
+@on_experiment
+def capital(
+    call: Call,
+    amount: Annotated[
+        str,
+        typer.Argument(metavar="AMOUNT", help="What all plays together may cost, past ones included; or unlimited."),
+    ],
+) -> Answer:
+    """Change what all plays together may cost."""
+    total = None if amount == "unlimited" else _number("capital", amount)
+    with call.experiment() as experiment:
+        experiment.set_capital(total)
+    words = "unlimited" if total is None else f"{total:,.10g}"
+    return Answer(f"{call.name}: capital {words}", {"capital": total})
+
+
+@on_experiment
+def biases(
+    call: Call,
+    values: Annotated[
+        str, typer.Argument(metavar="BIASES", help="One for each fidelity, separated by commas; the last is 0.")
+    ],
+) -> Answer:
+    """Assume other biases from now on."""
+    chosen = [_number("a bias", part) for part in values.split(",")]
+    with call.experiment() as experiment:
+        experiment.set_biases(chosen)
+    return Answer(f"{call.name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen})
+
+
+def _number(what: str, text: str) -> float:
+    try:
+        return float(text)
+    except ValueError:
+        raise InvalidArgument(f"{what} must be a number, got {text!r}") from None
+
+
+@on_experiment
+def note(call: Call, text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")]) -> Answer:
+    """Write a note into the log."""
+    with call.experiment() as experiment:
+        experiment.note(text)
+    return Answer(f"{call.name}: noted", {"note": text})

@@ -1,0 +1,104 @@
+"""Commands that create, list, show and delete experiments."""
+
+from pathlib import Path
+from typing import TYPE_CHECKING, Annotated, Optional
+
+import typer
+
+from mfbandit.cli.store_commands import Answer, Call, on_experiment, on_store
+from mfbandit.errors import InvalidArgument
+
+if TYPE_CHECKING:
+    from mfbandit.cli.store_commands import StoredExperiment
+
+LEADING_ARMS_SHOWN = 10
+
+
+@on_experiment
+def create(
+    call: Call,
+    file: Annotated[
+        Path, typer.Argument(metavar="FILE", help="A TOML file with [experiment] and [fidelities], or a [problem].")
+    ],
+    capital: Annotated[Optional[float], typer.Option(help="Instead of the file's.")] = None,
+) -> Answer:
+    """Create an experiment from a TOML file.
+
+    [experiment] has arms (names, or how many), and optionally capital and lease (seconds, 0 for none). [fidelities]
+    and [[policies]] are as for simulate; the first policy is used, MFUCB by default. A file for simulate will do, too:
+    its [problem] says how many arms there are, and what is known of the fidelities.
+    """
+    from mfbandit.cli.config import Config
+    from mfbandit.cli.toml_table import at
+    from mfbandit.store import check_definition
+
+    described = Config(file).experiment()
+    if capital is not None:
+        described["capital"] = capital
+    with at(f"{file}: [experiment] and [fidelities]:"):
+        check_definition(**described)
+    with call.store(writing=True, new=True) as store:
+        made = store.create(call.name, described.pop("policy"), **described)
+        arms, policy = len(made.arms), made.policy
+        text = f"{call.name}: {arms:,} arm{'s' * (arms > 1)}, {policy}, in {store.name}"
+        return Answer(text, {"name": call.name, "id": made.id})
+
+
+@on_store
+def list_names(call: Call) -> Answer:
+    """List the names of all experiments."""
+    with call.store(writing=False) as store:
+        names = store.list()
+    return Answer("\n".join(names) or "no experiments yet", list(names))
+
+
+@on_experiment
+def status(
+    call: Call,
+    top: Annotated[int, typer.Option(min=0, help="How many leading arms to show.")] = LEADING_ARMS_SHOWN,
+) -> Answer:
+    """Show state, capital, results and the leading arms.
+
+    Pending plays, warnings and the best arm so far are shown, too.
+    """
+    from mfbandit.cli.status_text import status_text
+
+    with call.experiment(writing=False) as experiment:
+        record = experiment.status()
+        table = "" if call.as_json or not top or not any(record["results"]) else _leading_arms(experiment, top)
+    return Answer("\n\n".join(filter(None, (status_text(record), table))), record)
+
+
+def _leading_arms(experiment: "StoredExperiment", top: int) -> str:
+    from mfbandit.cli.status_text import leading_arms
+
+    try:
+        return leading_arms(experiment.bounds(), top)
+    except InvalidArgument:  # the noise is not known, so that there are no bounds
+        return ""
+
+
+@on_experiment
+def audit(call: Call) -> Answer:
+    """Test whether the assumed biases hold, by all results so far."""
+    from dataclasses import asdict
+
+    with call.experiment(writing=False) as experiment:
+        found = experiment.audit()
+    record = {"alarm": found.alarm, "warnings": found.warnings, "fidelities": [asdict(one) for one in found.fidelities]}
+    return Answer(str(found), record)
+
+
+@on_experiment
+def delete(
+    call: Call,
+    confirm: Annotated[Optional[str], typer.Option(help="The name again; asked for otherwise.")] = None,
+) -> Answer:
+    """Delete an experiment and its log, for good."""
+    if confirm is None:
+        confirm = typer.prompt(f"This deletes {call.name} and everything that was learned. Its name again")
+    if confirm != call.name:
+        raise InvalidArgument(f"To delete {call.name!r}, pass --confirm {call.name}, got {confirm!r}")
+    with call.store(writing=True) as store:
+        store.delete(call.name, confirm=confirm)
+    return Answer(f"{call.name}: deleted", {"deleted": call.name})

@@ -1,0 +1,65 @@
+"""Commands that ask for plays and tell what came of them."""
+
+from typing import Annotated, Optional
+
+import typer
+
+from mfbandit.cli.options import PlayId
+from mfbandit.cli.store_commands import Answer, Call, on_experiment
+from mfbandit.cli.times import local_time
+
+
+@on_experiment
+def ask(
+    call: Call,
+    n: Annotated[int, typer.Option("-n", help="How many plays; as many as fit into the capital are given.")] = 1,
+    key: Annotated[Optional[str], typer.Option(help="Names this request; the same key gives the same plays.")] = None,
+    lease: Annotated[Optional[float], typer.Option(help="Seconds until a play is taken back.")] = None,
+) -> Answer:
+    """Ask for the next plays."""
+    from mfbandit._internal.formatting import columns
+
+    with call.experiment() as experiment:
+        plays = experiment.ask(n, request_key=key, lease=lease)
+    fields = ("id", "arm", "label", "fidelity", "cost")
+    rows = [(play.id, play.label, str(play.fidelity), f"{play.cost:g}") for play in plays]
+    text = "\n".join(columns([("play", "arm", "fidelity", "cost"), *rows]))
+    return Answer(text, [{field: getattr(play, field) for field in fields} for play in plays])
+
+
+@on_experiment
+def tell(
+    call: Call,
+    play: PlayId,
+    reward: Annotated[float, typer.Argument(metavar="REWARD", help="What was observed.")],
+    cost: Annotated[Optional[float], typer.Option(help="What it really cost.")] = None,
+) -> Answer:
+    """Tell the result of a play; the same result again is fine."""
+    with call.experiment() as experiment:
+        experiment.tell(play, reward, cost)
+    return Answer(f"{play}: {reward:g}", {"play": play, "reward": reward})
+
+
+@on_experiment
+def fail(
+    call: Call,
+    play: PlayId,
+    cost: Annotated[float, typer.Option(help="What it cost all the same.")] = 0.0,
+) -> Answer:
+    """Report that a play gave no result: its capital is released."""
+    with call.experiment() as experiment:
+        experiment.fail(play, cost)
+    return Answer(f"{play}: failed", {"play": play, "failed": True})
+
+
+@on_experiment
+def renew(
+    call: Call,
+    play: PlayId,
+    lease: Annotated[Optional[float], typer.Option(help="Seconds from now; the experiment's by default.")] = None,
+) -> Answer:
+    """Renew the lease of a pending play."""
+    with call.experiment() as experiment:
+        due = experiment.renew(play, lease)
+    words = "no lease" if due is None else f"leased until {local_time(due)}"
+    return Answer(f"{play}: {words}", {"play": play, "due": due})

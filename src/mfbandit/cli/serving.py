@@ -1,0 +1,80 @@
+"""Commands that serve a store, show a demonstration and examine a store."""
+
+import json
+from pathlib import Path
+from typing import Annotated, Optional
+
+import typer
+
+from mfbandit.cli.exit_codes import guarded
+from mfbandit.cli.options import Json, Port
+
+
+@guarded
+def serve(
+    store: Annotated[
+        str, typer.Argument(metavar="STORE", help="A file (made if it is not there), or postgresql://...")
+    ],
+    host: Annotated[
+        str, typer.Option(help="Where to listen; anything but loopback needs a token to exist.")
+    ] = "127.0.0.1",
+    port: Port = 8000,
+) -> None:
+    """Serve the experiments of a store over HTTP.
+
+    Until the first token is created (`mfbandit token create`), anybody on this machine may use it. Ctrl-C or SIGTERM
+    stops it once pending requests are answered.
+    """
+    from mfbandit.service import serve as job
+    from mfbandit.store import Store
+
+    with Store(store, purpose=f"mfbandit serve at http://{host}:{port}") as place:
+        job(place, host=host, port=port)
+
+
+@guarded
+def demo(
+    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = 50.0,
+    seed: Annotated[int, typer.Option(min=0, help="For the ads and their visitors.")] = 0,
+    port: Port = 0,
+) -> None:
+    """Watch an experiment on simulated ads in a browser.
+
+    Forty ads, shown by a service on this machine alone, with a store that is deleted at the end. One ad is clickbait:
+    it does well when shown for a minute and badly when shown for an hour, more so than the biases allow. The audit
+    finds it.
+    """
+    import tempfile
+
+    from mfbandit.cli.demo import Crowd, create
+    from mfbandit.service import serve as job
+    from mfbandit.store import Store
+
+    with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "demo.db") as place:
+        crowd = Crowd(create(place), speed=speed, seed=seed)
+        crowd.start()
+        try:
+            job(place, port=port)
+        finally:
+            crowd.stop()
+
+
+@guarded
+def doctor(
+    store: Annotated[Optional[str], typer.Argument(metavar="STORE", help="A file or postgresql://...")] = None,
+    as_json: Json = False,
+) -> None:
+    """Examine this machine and a store for problems.
+
+    SQLite, file system, permissions, free space, and every event of the log against its digest. Exits with 1 if
+    something is wrong.
+    """
+    from mfbandit.store import examine
+
+    findings = examine(store)
+    if as_json:
+        typer.echo(json.dumps([{"mark": one.mark, "what": one.what, "detail": one.detail} for one in findings]))
+    else:
+        typer.echo("\n".join(str(one) for one in findings))
+    if any(one.mark == "wrong" for one in findings):
+        raise typer.Exit(1)

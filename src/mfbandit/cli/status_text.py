@@ -1,0 +1,69 @@
+"""The status of an experiment as lines for people."""
+
+from mfbandit.core import Bounds
+from mfbandit.experiment import Status
+
+
+def status_text(record: Status) -> str:
+    """Format a status, warnings first.
+
+    >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
+    >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+    >>> exp.tell(exp.ask(), 0.5)
+    >>> print(status_text({"name": "ads", **exp.status()}))
+    experiment   ads (running)
+    policy       UCB(rho=2.0, kl=False)
+    capital      1 spent (20.0%), 0 reserved, of 5
+    results      1 at cost 1
+    pending      0 plays
+    arms         1
+    best so far  a (arm 0)
+    """
+    costs = record["fidelities"]["costs"]
+    lines = {
+        "experiment": f"{record.get('name', record['id'])} ({record['state']})",
+        "policy": _policy(record),
+        "capital": _capital(record),
+        "results": ", ".join(f"{n:,} at cost {cost:g}" for n, cost in zip(record["results"], costs, strict=True)),
+        "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
+        "arms": _arms(record),
+        "best so far": _best(record),
+    }
+    return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines.items())])
+
+
+def _policy(record: Status) -> str:
+    fields = ", ".join(f"{field}={value}" for field, value in record["policy"].items() if field != "name")
+    return f"{record['policy']['name']}({fields})"
+
+
+def _capital(record: Status) -> str:
+    capital, spent = record["capital"], record["spent"]
+    share = "" if capital is None else f" ({spent / capital:.1%})"
+    whole = "unlimited" if capital is None else f"{capital:,.10g}"
+    return f"{spent:,.10g} spent{share}, {record['reserved']:,.10g} reserved, of {whole}"
+
+
+def _arms(record: Status) -> str:
+    parts = [f"{record['arms']:,}"]
+    parts += [f"{len(record['retired']):,} retired"] if record["retired"] else []
+    parts += [f"{len(record['set_aside']):,} set aside after failures"] if record["set_aside"] else []
+    return ", ".join(parts)
+
+
+def _best(record: Status) -> str:
+    return "no result yet" if record["best"] is None else f"{record['best_label']} (arm {record['best']})"
+
+
+def leading_arms(bounds: Bounds, top: int) -> str:
+    """Format the leading arms of a table of bounds, each at all its fidelities.
+
+    >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
+    >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+    >>> exp.tell(exp.ask(), 0.5)
+    >>> print(leading_arms(exp.bounds(), top=1))
+    arm  fidelity  plays    mean   width    lower   upper
+    a    0             1  0.5000  0.8326  -0.3326  1.3326
+    """
+    lines = str(bounds).splitlines()
+    return "\n".join(lines[: 1 + top * len(bounds.plays)])

@@ -1,0 +1,361 @@
+"""An experiment of a service, over HTTP.
+
+A request that was not answered is sent again with the same request key. So a lost answer never makes a second play,
+result or arm.
+"""
+
+import json
+from collections.abc import Iterable, Iterator, Sequence
+from contextlib import suppress
+from typing import Any, Self, cast, overload
+from urllib.parse import quote
+
+import numpy as np
+
+from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
+from mfbandit._internal.typing import JSON, JSONObject
+from mfbandit._internal.validation import cost as checked_cost
+from mfbandit._internal.validation import number, positive, whole
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
+from mfbandit.errors import CapitalExhausted
+from mfbandit.experiment import (
+    FORMAT,
+    Asked,
+    Event,
+    History,
+    PastResult,
+    Record,
+    Result,
+    Status,
+    Told,
+    fidelities_from_record,
+    from_record,
+    plays_until_exhausted,
+    policy_from_record,
+    policy_record,
+    to_record,
+)
+from mfbandit.policies import Policy
+from mfbandit.service.transport import Transport, new_key
+from mfbandit.store import check_name
+
+
+class RemoteExperiment:
+    """An experiment of a service, with the verbs of :class:`~mfbandit.Experiment`; many threads may share it.
+
+    Args:
+        transport: sends its requests.
+        name: its name in the store of the service.
+    """
+
+    def __init__(self, transport: Transport, name: str) -> None:
+        check_name(name)  # it becomes a part of the address
+        self._transport, self._name = transport, name
+        self._path = f"/api/experiments/{quote(name, safe='')}"
+
+    def __repr__(self) -> str:
+        return f"<Experiment {self._name!r} at {self._transport.url}>"
+
+    # What it is made of
+
+    @property
+    def name(self) -> str:
+        """Its name in the store."""
+        return self._name
+
+    def status(self) -> Status:
+        """State, capital, results, pending plays and the best arm so far, all of one moment."""
+        return cast("Status", self._get(""))
+
+    @property
+    def definition(self) -> dict[str, Any]:
+        """What the experiment began with; whatever changed later is in the log."""
+        return dict(self._get("/definition"))
+
+    def to_json(self) -> str:
+        """The whole experiment with its log, for :meth:`mfbandit.Experiment.from_json` to go on from in memory."""
+        log = [to_record(event) for event in self.log]
+        return json.dumps({"format": FORMAT, **self.definition, "log": log}, allow_nan=False)
+
+    @property
+    def id(self) -> str:
+        """What the ids of its plays begin with."""
+        return str(self.status()["id"])
+
+    @property
+    def state(self) -> str:
+        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms"."""
+        return str(self.status()["state"])
+
+    @property
+    def paused(self) -> bool:
+        """Whether plays are not handed out for now."""
+        return self.state == "paused"
+
+    @property
+    def policy(self) -> Policy:
+        """The rule that picks plays."""
+        return policy_from_record(self.status()["policy"])
+
+    @property
+    def fidelities(self) -> Fidelities:
+        """Costs, biases and noise of each fidelity."""
+        return fidelities_from_record(self.status()["fidelities"])
+
+    @property
+    def capital(self) -> float | None:
+        """Λ, what all plays together may cost; None is unlimited."""
+        capital = self.status()["capital"]
+        return None if capital is None else float(capital)
+
+    @property
+    def lease(self) -> float | None:
+        """Seconds within which a play is told, failed or renewed if ``ask`` says nothing else; None is for ever."""
+        lease = self.status()["lease"]
+        return None if lease is None else float(lease)
+
+    @property
+    def remote(self) -> bool:
+        """True: verbs wait for the service."""
+        return True
+
+    @property
+    def shared(self) -> bool:
+        """True: others can use it at the same time."""
+        return True
+
+    @property
+    def results_at(self) -> list[int]:
+        """How many results there are at each fidelity."""
+        return [int(number) for number in self.status()["results"]]
+
+    @property
+    def events(self) -> int:
+        """How many events its log has."""
+        return int(self.status()["events"])
+
+    @property
+    def arms(self) -> tuple[str, ...]:
+        """The names of all arms, retired ones included."""
+        return tuple(self._get("/arms")["arms"])
+
+    # What is known now
+
+    @property
+    def spent(self) -> float:
+        """The cost of all told plays, and of failed ones that cost something."""
+        return float(self.status()["spent"])
+
+    @property
+    def reserved(self) -> float:
+        """The cost of the pending plays."""
+        return float(self.status()["reserved"])
+
+    @property
+    def retired(self) -> tuple[int, ...]:
+        """The arms that were retired."""
+        return tuple(self.status()["retired"])
+
+    @property
+    def set_aside(self) -> tuple[int, ...]:
+        """The arms that failed three times in a row."""
+        return tuple(self.status()["set_aside"])
+
+    @property
+    def pending(self) -> tuple[Play, ...]:
+        """The plays asked for and neither told nor failed, in the order of asking."""
+        return tuple(_play(record) for record in self._get("/pending")["plays"])
+
+    @property
+    def stats(self) -> Stats:
+        """What was learned so far."""
+        return _stats(self._get("/stats"))
+
+    def best(self) -> int:
+        """The arm that the policy would recommend now."""
+        return int(self._get("/best")["arm"])
+
+    def bounds(self, rho: float | None = None) -> Bounds:
+        """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
+        known = self._get("/stats")  # one answer, so that all of it belongs together
+        used = positive("rho", known["policy"].get("rho", 2.0) if rho is None else rho)
+        return bounds_table(_stats(known), fidelities_from_record(known["fidelities"]), used, known["arms"])
+
+    def audit(self) -> Audit:
+        """Whether the assumed biases hold, by all results so far."""
+        known = self._get("/stats")
+        return audit(_stats(known), fidelities_from_record(known["fidelities"]), known["arms"])
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """Events with their numbers and times; those after number ``after``."""
+        while page := self._get("/log", after=after, limit=MAX_ITEMS_PER_REQUEST)["events"]:
+            for told in page:
+                seq, when = told.pop("seq"), told.pop("time")
+                due, request = told.pop("due", None), told.pop("request_key", None)
+                yield Record(seq, when, from_record(told), due, request)
+            after = seq
+
+    @property
+    def log(self) -> tuple[Event, ...]:
+        """Everything that happened, in order."""
+        return tuple(record.event for record in self.records())
+
+    @property
+    def history(self) -> History:
+        """The results told so far, in the order of telling."""
+        plays: dict[int, Asked] = {}
+        told: list[tuple[int, int, float, float]] = []
+        for event in self.log:
+            if isinstance(event, Asked):
+                plays[event.play] = event
+            elif isinstance(event, Told):
+                play = plays[event.play]
+                told.append((play.arm, play.fidelity, event.reward, event.cost))
+        arms, fidelities, rewards, costs = zip(*told, strict=True) if told else ((), (), (), ())
+        return History(
+            np.array(arms, dtype=np.int64),
+            np.array(fidelities, dtype=np.int64),
+            np.array(rewards, dtype=np.float64),
+            np.array(costs, dtype=np.float64),
+        )
+
+    # The verbs
+
+    @overload
+    def ask(self, *, request_key: str | None = None, lease: float | None = None) -> Play: ...
+    @overload
+    def ask(self, n: int, *, request_key: str | None = None, lease: float | None = None) -> list[Play]: ...
+
+    def ask(
+        self, n: int | None = None, *, request_key: str | None = None, lease: float | None = None
+    ) -> Play | list[Play]:
+        """The next play to make, or the next ``n``; a request key is made up if none is given."""
+        wanted, key = 1 if n is None else whole("n", n), request_key or new_key()
+        plays = self._ask(min(wanted, MAX_ITEMS_PER_REQUEST), key, lease)
+        with suppress(CapitalExhausted):
+            while len(plays) < wanted and len(plays) % MAX_ITEMS_PER_REQUEST == 0:
+                plays += self._ask(min(wanted - len(plays), MAX_ITEMS_PER_REQUEST), f"{key}-{len(plays)}", lease)
+        return plays[0] if n is None else plays
+
+    def _ask(self, n: int, key: str, lease: float | None) -> list[Play]:
+        body: JSONObject = {"n": n, "request_key": key}
+        if lease is not None:
+            body["lease"] = positive("lease", lease)
+        return [_play(record) for record in self._post("/ask", body)["plays"]]
+
+    def plays(self) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital."""
+        return plays_until_exhausted(self.ask)
+
+    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+        """Take in the result of a play, in any order."""
+        self.tell_many([(play, reward, cost)])
+
+    def tell_many(self, results: Iterable[Result]) -> None:
+        """Take in at most a thousand results (play, reward, cost or None): all of them, or none if one is refused."""
+        told = [
+            {"play": _id(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results
+        ]
+        self._post("/tell", {"results": told})
+
+    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+        """Give a play up: its capital is released, and it leaves no trace in the statistics."""
+        self.fail_many([play], cost)
+
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+        """Give at most a thousand plays up at once: all of them, or none if one is refused."""
+        self._post("/fail", {"plays": [_id(play) for play in plays], "cost": checked_cost(cost)})
+
+    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+        """Renew the lease of a pending play, counted from now; returns when it ends, None for never."""
+        (due,) = self.renew_many([play], lease).values()
+        return due
+
+    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+        """Renew the leases of at most a thousand plays: all of them, or none; returns when they end, by their ids."""
+        body: JSONObject = {"plays": [_id(play) for play in plays]}
+        if lease is not None:
+            body["lease"] = positive("lease", lease)
+        return dict(self._post("/renew", body)["due"])
+
+    def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
+        """Add past results (arm, fidelity, reward, cost or None), at most a thousand at once."""
+        past = [
+            {
+                "arm": _arm(arm),
+                "fidelity": whole("fidelity", fidelity),
+                "reward": number("reward", reward),
+                **_cost(cost),
+            }
+            for arm, fidelity, reward, cost in ((*result, None)[:4] for result in results)
+        ]
+        body = {"results": past, "request_key": request_key or new_key()}
+        return [_play(record) for record in self._post("/results", body)["plays"]]
+
+    def add_arm(self, label: str, *, request_key: str | None = None) -> int:
+        """Add an arm, which will be tried before any other; returns its index."""
+        return int(self._post("/arms", {"label": label, "request_key": request_key or new_key()})["arm"])
+
+    def retire_arm(self, arm: int | str) -> None:
+        """Stop asking for an arm, by its index or name."""
+        self._post("/retire", {"arm": _arm(arm)})
+
+    def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
+        """Let an arm that was set aside after failures take part again, by its index or name."""
+        self._post("/restore", {"arm": _arm(arm), "request_key": request_key or new_key()})
+
+    def pause(self) -> None:
+        """Hand out no plays until :meth:`resume`; results of pending plays are still recorded."""
+        self._post("/pause")
+
+    def resume(self) -> None:
+        """Hand out plays again."""
+        self._post("/resume")
+
+    def set_capital(self, capital: float | None) -> None:
+        """Change Λ, what all plays together may cost, those made so far included; None is unlimited."""
+        self._post("/capital", {"capital": None if capital is None else number("capital", capital)})
+
+    def set_biases(self, biases: Sequence[float]) -> None:
+        """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested again from the start."""
+        self._post("/biases", {"biases": [number("bias", bias) for bias in biases]})
+
+    def set_policy(self, policy: Policy) -> None:
+        """Let another policy of the package pick plays from now on, with all that was learned."""
+        self._post("/policy", {"policy": policy_record(policy)})
+
+    def note(self, text: str, *, request_key: str | None = None) -> None:
+        """Write a note into the log."""
+        self._post("/notes", {"text": text, "request_key": request_key or new_key()})
+
+    def with_patience(self, seconds: float) -> Self:
+        """Return the same experiment for a caller in a hurry: requests are given up after so many seconds."""
+        return type(self)(self._transport.with_patience(seconds), self._name)
+
+    def _get(self, path: str, **query: int) -> JSON:
+        return self._transport.get(self._path + path, **query)
+
+    def _post(self, path: str, body: JSONObject | None = None) -> JSON:
+        return self._transport.post(self._path + path, body)
+
+
+def _stats(known: JSONObject) -> Stats:
+    counts, pending = (np.array(known[name], dtype=np.int64) for name in ("counts", "pending"))
+    sums, squares = (np.array(known[name], dtype=np.float64) for name in ("sums", "squares"))
+    return Stats(counts, sums, squares, pending, np.array(known["active"], dtype=np.bool_))
+
+
+def _id(play: Play | str) -> str:
+    return play.id if isinstance(play, Play) else str(play)
+
+
+def _arm(arm: int | str) -> int | str:
+    return arm if isinstance(arm, str) else whole("arm", arm)
+
+
+def _cost(cost: float | None) -> dict[str, float]:
+    return {} if cost is None else {"cost": checked_cost(cost)}
+
+
+def _play(record: JSONObject) -> Play:
+    return Play(record["id"], record["arm"], record["fidelity"], record["cost"], record["label"])

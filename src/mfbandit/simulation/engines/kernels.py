@@ -1,0 +1,99 @@
+"""Compiled pieces that every engine is made of: draws, payment, and the account of regret.
+
+Where a kernel calls others at each step, a play takes three of these lines::
+
+    if not affordable(truth, run, arm, m):
+        return
+    reward = make_play(truth, run, arm, m, rng)
+"""
+
+from typing import Any
+
+import numpy as np
+
+from mfbandit._internal.imports import needed_for
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.simulation.engines.interface import RAN_DRY, RUNNING, SPENT, RunState
+from mfbandit.simulation.engines.truth import BERNOULLI, GAUSSIAN, REPLAY, REPLAY_IN_ORDER, Truth
+
+with needed_for("simulate", "sim"):
+    from numba import njit
+
+Generator = np.random.Generator
+
+_OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
+# Arrays belong to whoever called ``run_on``: only functions that make some of their own count references to them. In
+# the others, at each step, that would take a third of the time.
+_BORROWING = _OPTIONS | {"_nrt": False}
+counting = njit(**_OPTIONS)
+compiled = njit(**_BORROWING)
+# A call that hands over a few arrays costs as much as an evaluation: what runs at each step is copied into its caller.
+inlined = njit(**_BORROWING, forceinline=True)
+
+
+@inlined
+def draw(truth: Truth, arm: int, m: int, earlier: int, rng: Generator) -> float:
+    """Draw one reward, by the same draws and operations as Problem.draw."""
+    if truth.kind == GAUSSIAN:
+        reward = truth.means[arm, m] + truth.sigmas[m] * rng.standard_normal()
+    elif truth.kind == BERNOULLI:
+        reward = 1.0 if rng.random() < truth.means[arm, m] else 0.0
+    elif truth.kind == REPLAY:
+        reward = truth.table[truth.starts[arm, m] + int(rng.random() * truth.lengths[arm, m])]
+    else:
+        reward = truth.table[truth.starts[arm, m] + int(earlier)]
+    return reward
+
+
+@inlined
+def no_reward_left(truth: Truth, arm: int, m: int, earlier: int) -> bool:
+    """Whether a table that is replayed in order has run dry."""
+    return truth.kind == REPLAY_IN_ORDER and earlier >= truth.lengths[arm, m]
+
+
+@compiled
+def total_cost(costs: FloatArray, tally: IntArray, m: int) -> tuple[float, float]:
+    """Capital spent, and with one more play at m; by the same sum as core.spending."""
+    spent, after = 0.0, 0.0
+    for i in range(len(costs)):
+        spent += costs[i] * tally[i]
+        after += costs[i] * (tally[i] + (1 if i == m else 0))
+    return spent, after
+
+
+@compiled
+def record(truth: Truth, run: RunState, m: int) -> None:
+    """Write down the regret at every capital into which one more play at m does not fit."""
+    spent, after = total_cost(truth.costs, run.tally, m)
+    at = run.recorded[0]
+    while at < len(run.limits) and after > run.limits[at]:
+        run.regret[at] = (run.capitals[at] - spent) * run.best_mean + run.lost[0]  # eq. 1
+        at += 1
+    run.recorded[0] = at
+
+
+@compiled
+def affordable(truth: Truth, run: RunState, arm: int, m: int) -> bool:
+    """Whether this play can be made; if not, the status says what is in the way."""
+    record(truth, run, m)
+    if run.recorded[0] == len(run.limits):
+        run.status[0] = SPENT
+    elif no_reward_left(truth, arm, m, run.counts[arm, m]):
+        run.status[0] = RAN_DRY
+    run.arm[0], run.fidelity[0] = arm, m
+    return run.status[0] == RUNNING
+
+
+@inlined
+def make_play(truth: Truth, run: RunState, arm: int, m: int, rng: Generator) -> float:
+    """Draw the reward of a play, pay for it and count it; afterwards ``t`` is the next play's."""
+    reward = draw(truth, arm, m, run.counts[arm, m], rng)
+    t = run.t[0]
+    if t <= len(run.trace):
+        run.trace[t - 1, 0], run.trace[t - 1, 1] = arm, m
+    run.t[0] = t + 1
+    _, run.spent[0] = total_cost(truth.costs, run.tally, m)
+    run.counts[arm, m] += 1
+    run.tally[m] += 1
+    run.lost[0] += truth.losses[arm, m]
+    return reward

@@ -1,0 +1,143 @@
+"""The engine for UCB and MF-UCB with bounds by the Bernoulli divergence (``kl=True``): a lazy scan.
+
+The index of an arm grows with t between its plays; a block of plays lasts until t has grown by a factor.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core import Bounded
+from mfbandit.policies import MFUCB, UCB
+from mfbandit.problems import Problem
+from mfbandit.simulation.engines.interface import RunState
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
+from mfbandit.simulation.engines.tail_bounds import Tails, prepare_tails, take_in, upper
+from mfbandit.simulation.engines.truth import Truth
+from mfbandit.simulation.engines.ucb_fidelities import known, used
+
+__all__ = ["begin", "prepare", "run_on", "supports", "used"]
+
+
+class KLRule(NamedTuple):
+    """What the learner knows."""
+
+    rho: float
+    tails: Tails
+    widths: FloatArray  # (R,): sigma * sqrt(2 rho), by which fidelities are left
+    gammas: FloatArray  # (R - 1,)
+
+
+class KLState(NamedTuple):
+    """What was learned of each arm, and its key."""
+
+    sums: FloatArray  # (K, R)
+    means: FloatArray  # (K, R): scaled to [0, 1]
+    keys: FloatArray  # (K,): the index at the block's end, or a little more
+    block_end: FloatArray  # (1,): in plays
+
+
+def supports(problem: Problem, policy: UCB | MFUCB) -> bool:
+    """Whether bounds are by divergence, and rewards lie in a range wherever the policy plays.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> supports(paper_problem(3), UCB(kl=True)), supports(paper_problem(3), UCB())
+    (True, False)
+    """
+    if not policy.kl or problem.fidelities.concentration is None:
+        return False
+    if problem.fidelities.biases is None and not isinstance(policy, UCB):
+        return False
+    return all(type(tail) is Bounded for tail in known(problem, policy).tails)
+
+
+def prepare(problem: Problem, policy: UCB | MFUCB, _capital: float) -> KLRule:
+    """What the learner knows, as arrays.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> prepare(paper_problem(3), MFUCB(kl=True), 1e6).widths.tolist()
+    [1.0, 1.0]
+    """
+    fidelities = known(problem, policy)
+    widths = [math.sqrt(2 * policy.rho) * tail.scale for tail in fidelities.tails if isinstance(tail, Bounded)]
+    gammas = np.array(fidelities.gammas, dtype=np.float64)
+    return KLRule(policy.rho, prepare_tails(fidelities), np.array(widths), gammas)
+
+
+def begin(_truth: Truth, run: RunState) -> KLState:
+    """The state before the first play: nothing learned."""
+    shape = run.counts.shape
+    return KLState(np.zeros(shape), np.full(shape, np.nan), np.full(shape[0], np.inf), np.zeros(1))
+
+
+@compiled
+def make_key(rule: KLRule, state: KLState, counts: IntArray, arm: int, end: float) -> None:
+    """The arm's index at this time, and a little more."""
+    state.keys[arm] = key_of(upper(rule.tails, counts, state.means, arm, rule.rho * math.log(end)))
+
+
+@compiled
+def renew(rule: KLRule, state: KLState, run: RunState) -> None:
+    """A new block, with new keys for all arms."""
+    state.block_end[0] = run.t[0] * BLOCK_GROWTH + 1e-9
+    for arm in range(len(state.keys)):
+        make_key(rule, state, run.counts, arm, state.block_end[0])
+
+
+@compiled
+def search(rule: KLRule, state: KLState, run: RunState, effort: float) -> int:
+    """The arm with the largest index, the lowest number among ties."""
+    tails, counts, means, keys = rule.tails, run.counts, state.means, state.keys
+    arm = run.arm[0]
+    best = upper(tails, counts, means, arm, effort)
+    k = next_candidate(keys, best, 0, arm)
+    while k < len(keys):
+        value = upper(tails, counts, means, k, effort)
+        if better(value, k, best, arm):
+            arm, best = k, value
+        k = next_candidate(keys, best, k + 1, arm)
+    return arm
+
+
+@compiled
+def first_open(rule: KLRule, counts: IntArray, arm: int, t: int) -> int:
+    """Step 2 of Algorithm 1: the first fidelity whose width is at least gamma."""
+    u = math.sqrt(math.log(t))
+    for m in range(len(rule.gammas)):
+        count = counts[arm, m]
+        if count == 0 or u * (rule.widths[m] / math.sqrt(count)) >= rule.gammas[m]:
+            return m
+    return len(rule.gammas)
+
+
+@compiled
+def choose(rule: KLRule, state: KLState, run: RunState) -> tuple[int, int]:
+    """The next play; first every arm once, by number."""
+    t = run.t[0]
+    if t <= len(state.keys):
+        return t - 1, 0
+    if t > state.block_end[0]:
+        renew(rule, state, run)
+    arm = search(rule, state, run, rule.rho * math.log(t))
+    return arm, first_open(rule, run.counts, arm, t)
+
+
+@compiled
+def learn(rule: KLRule, state: KLState, run: RunState, arm: int, m: int, reward: float) -> None:
+    """Take in a reward, and keep up the arm's key."""
+    take_in(rule.tails, run.counts, state.sums, state.means, arm, m, reward)
+    made_at = float(run.t[0] - 1)
+    make_key(rule, state, run.counts, arm, max(state.block_end[0], made_at))  # the latter if no block is on
+
+
+@counting
+def run_on(truth: Truth, rule: KLRule, state: KLState, run: RunState, rng: Generator, steps: int) -> None:
+    """Make up to ``steps`` more plays."""
+    for _ in range(steps):
+        arm, m = choose(rule, state, run)
+        if not affordable(truth, run, arm, m):
+            return
+        learn(rule, state, run, arm, m, make_play(truth, run, arm, m, rng))
