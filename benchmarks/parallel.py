@@ -43,9 +43,9 @@ def experiment() -> mfb.Experiment:
     return made
 
 
-def by_run(executor: Executor, plays: int, **more: Any) -> dict[str, float]:  # noqa: ANN401 - options of run
+def by_run(executor: Executor, plays: int, ahead: int = 0) -> dict[str, float]:
     """By run() on an executor."""
-    ran = mfb.run(experiment(), nap, executor, plays=plays, progress=False, **more)
+    ran = mfb.run(experiment(), nap, executor, plays=plays, progress=False, ahead=ahead)
     return figures(ran.seconds, ran.told, ran.busy, ran.overhead)
 
 
@@ -60,7 +60,8 @@ def served(folder: Path) -> Iterator[str]:
     """A service of its own."""
     command = [sys.executable, "-m", "mfbandit", "serve", str(folder / "bench.db"), "--port", "0"]
     with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as service:
-        assert service.stderr is not None  # noqa: S101
+        if service.stderr is None:
+            raise RuntimeError("the service must write to a pipe")
         try:
             yield service.stderr.readline().split(" at ")[1].split()[0]
         finally:

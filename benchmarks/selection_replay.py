@@ -23,6 +23,7 @@ from typing import Any
 import numpy as np
 
 import mfbandit as mfb
+from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.budget import limit
 from mfbandit.policies.policy import Remembers
 from mfbandit.problems.learning_curves import LearningCurves, bundled_curves
@@ -39,6 +40,7 @@ KAPPAS, SHARES = (1.5, 2.0), (0.6, 0.75, 0.8)
 DRAWS = 10_000  # of the bootstrap over data sets
 
 Rule = Callable[["Desk", float], int]
+Losses = dict[str, dict[str, list[float]]]  # by rule and data set, in the order of LOOKS
 
 
 def _home(number: int) -> LearningCurves:
@@ -52,7 +54,7 @@ def problem_of(number: int) -> mfb.Problem:
 
 
 @cache
-def results_of(number: int) -> Any:  # noqa: ANN401 - lists of pairs of arrays
+def results_of(number: int) -> list[list[tuple[FloatArray, IntArray]]]:
     """A data set's recorded results."""
     return _home(number).recorded(number)
 
@@ -191,7 +193,8 @@ def _rungs(arms: int, eta: float, number: int) -> list[int]:
     return [math.ceil(arms / eta**i) for i in range(number)]
 
 
-def _best(desk: Desk, arms: Any, fidelity: int) -> Any:  # noqa: ANN401 - arrays of arms
+def _best(desk: Desk, arms: IntArray, fidelity: int) -> IntArray:
+    """The arms, those with the highest means first."""
     return arms[np.argsort(-desk.stats.means[fidelity, arms], kind="stable")]
 
 
@@ -280,7 +283,7 @@ def chosen(seeds: int, numbers: tuple[int, ...], say: Progress) -> tuple[dict[st
     return rules | FIXED, record
 
 
-def measured(rules: dict[str, Rule], numbers: tuple[int, ...], seeds: int, say: Progress, *, paired: bool) -> Any:  # noqa: ANN401
+def measured(rules: dict[str, Rule], numbers: tuple[int, ...], seeds: int, say: Progress, *, paired: bool) -> Losses:
     """Mean losses of all rules on each data set, in the order of :data:`LOOKS`."""
     table = {}
     for rule, run in rules.items():

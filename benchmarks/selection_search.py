@@ -49,6 +49,8 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 import mfbandit as mfb
 from mfbandit._internal.progress import print_line
 from mfbandit._internal.quantiles import t_quantile
+from mfbandit._internal.typing import IntArray
+from mfbandit.search.sklearn_types import Estimator
 from mfbandit.search.splits import Splits
 
 DATA = {"wine": load_wine, "breast cancer": load_breast_cancer, "digits": load_digits, "diabetes": load_diabetes}
@@ -68,7 +70,7 @@ STYLES = (
 Row = dict[str, Any]
 
 
-def _trees(forests: Sequence[Any], tree: Any) -> list[dict[str, Any]]:  # noqa: ANN401
+def _trees(forests: Sequence[Estimator], tree: Estimator) -> list[dict[str, Any]]:
     shapes = {"model__max_features": ["sqrt", 0.5], "model__min_samples_leaf": [1, 3, 10]}
     grown = {"model__max_depth": [2, 4, 8, None], "model__min_samples_leaf": [1, 5]}
     return [*({"model": [forest], **shapes} for forest in forests), {"model": [tree], **grown}]
@@ -121,7 +123,7 @@ class Task:
         self.names = [repr(one) for one in ParameterGrid(self.grid)]
         self.cv = (StratifiedKFold if self.classifier else KFold)(FOLDS, shuffle=True, random_state=seed)
 
-    def row(self, search: Any, cost: float, seconds: float) -> Row:  # noqa: ANN401
+    def row(self, search: Estimator, cost: float, seconds: float) -> Row:
         """What a fitted search found, and what it took."""
         chosen = self.names.index(repr({name: search.best_params_[name] for name in sorted(search.best_params_)}))
         return {"chosen": chosen, "test": search.score(self.x_test, self.y_test), "cost": cost, "seconds": seconds}
@@ -166,7 +168,7 @@ def by_optuna(task: Task, capital: float) -> Row:
     params, spent, start = list(ParameterGrid(task.grid)), [0.0], time.perf_counter()
     splits = Splits(task.cv, task.x, task.y, classifier=task.classifier, seed=task.seed)
 
-    def objective(trial: Any) -> float:  # noqa: ANN401
+    def objective(trial: optuna.Trial) -> float:
         model = clone(task.pipeline).set_params(**params[trial.suggest_categorical("k", range(len(params)))])
         value = 0.0
         for step, fraction in enumerate(RUNGS):
@@ -177,7 +179,7 @@ def by_optuna(task: Task, capital: float) -> Row:
                 raise optuna.TrialPruned
         return value
 
-    def enough(study: Any, _: Any) -> None:  # noqa: ANN401
+    def enough(study: optuna.Study, _: optuna.trial.FrozenTrial) -> None:
         if spent[0] >= SHARE * capital:
             study.stop()
 
@@ -190,7 +192,7 @@ def by_optuna(task: Task, capital: float) -> Row:
     return {"chosen": chosen, "test": test, "cost": spent[0], "seconds": seconds}
 
 
-def _score(model: Any, task: Task, train: Any, test: Any) -> float:  # noqa: ANN401
+def _score(model: Estimator, task: Task, train: IntArray, test: IntArray) -> float:
     try:
         return float(model.fit(task.x[train], task.y[train]).score(task.x[test], task.y[test]))
     except ValueError:  # as with more neighbours than samples

@@ -5,7 +5,7 @@ from typing import Any
 import numpy as np
 import pytest
 
-from mfbandit import UCB, MFBayes, MFTopTwo, SubGaussian
+from mfbandit import UCB, Fidelities, MFBayes, MFTopTwo, SubGaussian
 from mfbandit.search.fit_and_score import FitResult, Trial
 from mfbandit.search.learned_fidelities import learned_costs, noise_scales
 from mfbandit.search.scheduler import SearchScheduler
@@ -17,7 +17,8 @@ COSTS = (1 / 16, 1 / 4, 1.0)
 
 def begun(policy=None, **arguments):
     given: dict[str, Any] = {"costs": COSTS, "names": ("1/16", "1/4", "1"), "capital": 20.0} | arguments
-    return SearchScheduler(policy or MFBayes(), given.pop("labels", ["a", "b", "c", "d"]), **given)
+    fidelities = Fidelities(given.pop("costs"), given.pop("biases", None), names=given.pop("names"))
+    return SearchScheduler(policy or MFBayes(), given.pop("labels", ["a", "b", "c", "d"]), fidelities, **given)
 
 
 def spend(scheduler, score, batch=1, seconds=lambda _, m: COSTS[m]):

@@ -1,4 +1,4 @@
-"""scikit-learn's model selection, with small training samples as cheap looks."""
+"""scikit-learn's model selection, with small training samples as low fidelities."""
 
 from mfbandit._internal.imports import needed_for
 

@@ -245,13 +245,12 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _scheduler(self, candidates: list[Candidate], rungs: Rungs, splits: Splits) -> SearchScheduler:
         capital = self._checked_capital(len(candidates), rungs, splits.n_splits)
+        # Fractions that were raised to the same one have the smallest of their biases.
+        biases = None if self.biases is None else self.biases[-len(rungs.costs) :]
         return SearchScheduler(
             MFTopTwo(capital) if self.policy is None else self.policy,
             [one.label for one in candidates],
-            costs=rungs.costs,
-            names=rungs.names,
-            # Fractions that were raised to the same one have the smallest of their biases.
-            biases=None if self.biases is None else self.biases[-len(rungs.costs) :],
+            Fidelities(rungs.costs, biases, names=rungs.names),
             noise=self._checked_noise(),
             capital=capital,
             seconds=self.cost == "seconds",

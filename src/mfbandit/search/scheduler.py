@@ -22,7 +22,7 @@ from mfbandit.search.score_estimates import (
 )
 from mfbandit.search.split_effects import SplitAdjustedPolicy
 
-DUPLICATE_PLAYS = 3  # on the same splits with equal scores, by which two candidates are taken for the same
+DUPLICATE_PLAYS = 3  # with equal scores on the same splits, from which two candidates count as the same
 TOP_PLAYS_TO_END = 2  # of the best candidate at the highest fidelity, before a search may end early
 
 
@@ -32,47 +32,45 @@ class SearchScheduler:
     Args:
         policy: the rule that picks plays.
         labels: the candidates' names; K of them.
-        costs: of the fidelities, relative to each other where ``seconds``.
-        names: of the fidelities.
+        fidelities: with names, and biases if they are known. Costs are relative to each other where ``seconds``.
         capital: what all plays may cost.
-        biases: ζ, or None.
         noise: of the scores, or None to learn it.
         seconds: whether plays cost what the clock says.
         max_splits: how many different splits there are at the highest fidelity, None for no end.
 
     >>> from mfbandit import MFBayes
-    >>> scheduler = SearchScheduler(MFBayes(), ["a", "b"], costs=[0.25, 1], names=["1/4", "1"], capital=4)
+    >>> scheduler = SearchScheduler(MFBayes(), ["a", "b"], Fidelities([0.25, 1]), capital=4)
     >>> [(play.label, split) for play, split in scheduler.ask(1)]
     [('a', 0), ('b', 0)]
     """
 
-    def __init__(  # noqa: PLR0913 - one for each thing that is known
+    def __init__(
         self,
         policy: Policy,
         labels: Sequence[str],
+        fidelities: Fidelities,
         *,
-        costs: Sequence[float],
-        names: Sequence[str],
         capital: float,
-        biases: Sequence[float] | None = None,
         noise: Concentration | None = None,
         seconds: bool = False,
         max_splits: int | None = None,
     ) -> None:
-        self.seconds, self.max_splits, self._relative = seconds, max_splits, np.array(costs, dtype=np.float64)
+        self.seconds, self.max_splits = seconds, max_splits
+        self._relative = np.array(fidelities.costs, dtype=np.float64)
         if seconds:  # high, so that a policy begins at the lowest fidelity; the first fit says more
-            costs = [capital * cost / costs[-1] for cost in costs]
+            top = fidelities.costs[-1]
+            fidelities = replace(fidelities, costs=[capital * cost / top for cost in fidelities.costs])
         check_is_policy(policy)
-        without_noise = Fidelities(costs, biases, names=names)
-        self._learns_noise = noise is None and needs_noise(policy, without_noise, len(labels))
-        known = replace(without_noise, concentration=noise or SubGaussian(1.0))
+        self._learns_noise = noise is None and needs_noise(policy, fidelities, len(labels))
+        known = replace(fidelities, concentration=noise or SubGaussian(1.0))
         # A policy with bounds of its own is given scores as they are.
-        self._adjusted = SplitAdjustedPolicy(policy) if biases is None and isinstance(policy, Remembers) else None
+        adjusts = fidelities.biases is None and isinstance(policy, Remembers)
+        self._adjusted = SplitAdjustedPolicy(policy) if adjusts else None
         self.experiment = Experiment(self._adjusted or policy, arms=list(labels), fidelities=known, capital=capital)
         self._noise, self._capital = noise, capital
         self._first_round_over = False
         self._duplicates: dict[int, int] = {}  # the candidate that is kept, by the one that is retired
-        self._asked = np.zeros((len(costs), len(labels)), dtype=np.int64)
+        self._asked = np.zeros((len(fidelities), len(labels)), dtype=np.int64)
         self._over = False
         self.trials: list[Trial] = []
 

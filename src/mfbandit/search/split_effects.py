@@ -1,4 +1,4 @@
-"""Compare candidates on equal terms: take out what a split does to all of them before a policy looks."""
+"""Compare candidates on equal terms: show a policy their scores without split effects."""
 
 from collections import Counter
 from dataclasses import dataclass, field, replace
