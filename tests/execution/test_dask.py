@@ -18,6 +18,7 @@ from mfbandit.experiment.events import Asked, Told
 from tests.support import objectives
 from tests.support.objectives import play_number
 
+pytestmark = pytest.mark.slow
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
 
 

@@ -78,18 +78,24 @@ class TestPlays:
         assert policy_plays(problem, MFAda(), 120, seed) == plain
         assert engine_plays(problem, MFAda(), 120, seed) == plain
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
         """20,000 plays on the problem's own fidelities and rewards, with fewer arms, as a play in Python is slow."""
         problem = small(number, 40)
         assert engine_plays(problem, MFAda(), 20_000, 3) == policy_plays(problem, MFAda(), 20_000, 3)
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [3, 4])
     @pytest.mark.parametrize("policy", [MFUCB(0.05, kl=True), UCB(1.0, kl=True)], ids=str)
     def test_kl_engine_and_policy_over_many_plays(self, number, policy):
         problem = small(number, 40)
         assert engine_plays(problem, policy, 4000, 3) == policy_plays(problem, policy, 4000, 3)
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 4])
     def test_engine_and_policy_on_all_arms(self, number):
         problem = paper_problem(number, seed=2)

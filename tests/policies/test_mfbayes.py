@@ -88,6 +88,8 @@ class TestPlays:
         assert policy_plays(problem, MFBayes(), 100, seed, check_chain) == plain
         assert engine_plays(problem, MFBayes(), 100, seed) == plain
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
         problem = small(number, 60)
@@ -439,6 +441,7 @@ def test_a_table_that_runs_dry(policy):
         simulate(problem, policy, capital=10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(WITHOUT_JIT, reason="this is what it starts")
 def test_the_same_without_compiling():
     """The kernels as plain Python pass the same tests; this is also how their lines are counted as covered."""

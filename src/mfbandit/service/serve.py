@@ -13,7 +13,7 @@ from mfbandit.errors import InvalidArgument, NotAllowed
 from mfbandit.service.middleware import is_loopback
 from mfbandit.store import Store
 
-with needed_for("the service", "service"):
+with needed_for("a service", "service"):
     import uvicorn
 
     from mfbandit.service.app import create_app
