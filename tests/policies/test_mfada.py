@@ -28,10 +28,10 @@ from mfbandit import (
 from mfbandit.core.divergence import kl_upper
 from mfbandit.policies.exploration import GRAIN, efforts, overlaps, roots
 from mfbandit.simulation.engines import lazy_scan as lazy
-from mfbandit.simulation.simulator import plain_run
-from tests.core.test_bounds import SubExponential
 from tests.support import oracle_policies
+from tests.support.contracts import assert_simulated_as_played
 from tests.support.oracle_policies import policy_plays
+from tests.support.problems import SubExponential, small
 from tests.support.strategies import problems
 
 
@@ -56,13 +56,6 @@ def engine_plays(problem, policy, n, seed, stretch=10**9):
         lazy.run_on(truth, rule, state, rng, min(stretch, n - start), trace)
     trace[:, 1] += len(problem.fidelities) - len(rule.costs)
     return [tuple(play) for play in trace.tolist()]
-
-
-def small(number, arms):
-    """A paper problem with some of its arms, the first and the last among them."""
-    problem = paper_problem(number, seed=5)
-    keep = np.linspace(0, problem.arms - 1, arms).astype(int)
-    return Problem(problem.means[:, keep], problem.fidelities, problem.rewards)
 
 
 class TestPlays:
@@ -110,14 +103,7 @@ class TestPlays:
         assert engine_plays(problem, policy, 300, 1, stretch) == policy_plays(problem, policy, 300, 1)
 
     def test_replayed_rewards_and_regret(self):
-        """simulate gives what the plain path gives, to the last bit."""
-        problem = learning_curve_problem("cmc")
-        capitals = np.linspace(1, 60, 30)
-        fast = simulate(problem, MFAda(), capital=60, grid=capitals.tolist(), seed=4)
-        seed = np.random.SeedSequence(4, spawn_key=(0,))
-        slow = plain_run(problem, MFAda(), capitals, "paper", np.random.default_rng(seed), lambda _: None)
-        assert fast.regret[0].tolist() == slow.regret.tolist()
-        assert fast.plays.tolist() == slow.plays.tolist()
+        assert_simulated_as_played(learning_curve_problem("cmc"), MFAda(), capital=60)
 
 
 class TestLevel:

@@ -25,8 +25,8 @@ from mfbandit import (
 )
 from mfbandit.simulation.engines import heap_ucb as engine
 from mfbandit.simulation.simulator import plain_run
-from tests.core.test_bounds import SubExponential
 from tests.support.oracle import play_by_hand
+from tests.support.problems import SubExponential
 from tests.support.strategies import problems
 
 HUGE = np.array([1e18])

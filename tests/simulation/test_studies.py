@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mfbandit import MFUCB, UCB, misleading_problem, paper_problem, simulate, study
-from tests.cli.test_main import call, refused, strict
+from tests.support.commands import call, refused, strict
 
 PROBLEMS = {"paper 3": paper_problem(3), "misleading": misleading_problem(5)}
 
