@@ -106,7 +106,7 @@ def ways(stack: ExitStack, folder: Path, plays: int) -> dict[str, Callable[[int]
     processes = stack.enter_context(ProcessPoolExecutor(WORKERS, mp_context=context))
     make: Any = distributed
     cluster = stack.enter_context(
-        make.LocalCluster(n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address=None)
+        make.LocalCluster(n_workers=WORKERS, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0")
     )
     dask = stack.enter_context(make.Client(cluster)).get_executor()
     url = stack.enter_context(served(folder))

@@ -22,7 +22,9 @@ dask: Any = distributed  # it has no types
 def main(folder: str) -> None:
     policies: list[mfb.Policy] = [mfb.MFUCB(rho=0.25), mfb.UCB(rho=0.25)]
     with (
-        dask.LocalCluster(n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+        dask.LocalCluster(
+            n_workers=2, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
         dask.Client(cluster) as client,
         parallel_config("dask", client=client),
     ):

@@ -2,7 +2,7 @@
 
 import secrets
 import signal
-from collections.abc import Iterator
+from collections.abc import Generator, Iterator
 
 import pytest
 from hypothesis import HealthCheck, settings
@@ -29,13 +29,24 @@ def pytest_report_header() -> list[str]:
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """Mark tests by what they use; do not measure which lines slow ones run, which others run as well."""
+    """Mark tests by what they use; files with slow ones come first, so that no worker ends with one."""
     for item in items:
         cases = getattr(getattr(item, "callspec", None), "params", {}).values()
         used = {*getattr(item, "fixturenames", ()), *(case for case in cases if isinstance(case, str))}
         for marker, names in MARKED.items():
             if names & used:
                 item.add_marker(marker)
+    slow = {item.path for item in items if item.get_closest_marker("slow")}
+    items.sort(key=lambda item: item.path not in slow)
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
+    """Count no lines of processes that a test starts whose own lines are not counted."""
+    with pytest.MonkeyPatch.context() as patch:
+        if item.get_closest_marker("no_cover"):
+            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+        yield
 
 
 def server() -> Server:

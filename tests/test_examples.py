@@ -17,6 +17,8 @@ def run(path, folder, *more):
     return done.stdout
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_runs(path, tmp_path):
     if path.stem == "ads":  # the one that needs a service

@@ -99,6 +99,8 @@ def test_interval_and_verdicts():
     ]
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_smoke_run(tmp_path, capsys):
     assert selection.main(["replay", "--quick", "--out", str(tmp_path / "new" / "replay.json")]) == 0
     result = json.loads((tmp_path / "new" / "replay.json").read_text())

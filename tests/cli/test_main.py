@@ -1,6 +1,5 @@
 """The commands as people and machines call them."""
 
-import json
 import os
 import signal
 import subprocess
@@ -8,11 +7,10 @@ import sys
 import time
 
 import pytest
-from typer.testing import CliRunner
 
 from mfbandit import MFUCB, paper_problem, plan, simulate
-from mfbandit.cli.main import app
 from mfbandit.errors import ReplayExhausted
+from tests.support.commands import call, refused, strict
 
 COMMANDS = ["reproduce", "simulate", "theory", "plan", "problem", "bench", "version"]
 SMALL = """
@@ -32,34 +30,11 @@ capital = 5000
 """
 
 
-def strict(text):
-    """JSON as the standard has it: without NaN and infinities."""
-
-    def refuse(name):
-        raise AssertionError(f"{name} in JSON")
-
-    return json.loads(text, parse_constant=refuse)
-
-
-def call(*words):
-    return CliRunner().invoke(app, [str(word) for word in words])
-
-
 @pytest.fixture
 def file(tmp_path):
     path = tmp_path / "problem.toml"
     path.write_text(SMALL)
     return path
-
-
-def refused(result, *said):
-    """Wrong input: exit code 2, one line on standard error, nothing else."""
-    assert result.exit_code == 2, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    for words in said:
-        assert words in result.stderr
 
 
 @pytest.mark.parametrize("command", COMMANDS)

@@ -14,6 +14,8 @@ from typer.testing import CliRunner
 
 from mfbandit import Store
 from mfbandit.cli.main import app
+from tests.support import commands
+from tests.support.commands import call, done, told
 from tests.support.services import served
 
 COMMANDS = ["create", "list", "ask", "tell", "fail", "renew", "status", "pause", "resume", "add", "retire", "restore",
@@ -35,31 +37,9 @@ rho = 1
 """
 
 
-def call(*words, text=None):
-    return CliRunner().invoke(app, [str(word) for word in words], input=text)
-
-
-def done(*words, text=None):
-    """A command that must succeed: what it printed."""
-    result = call(*words, text=text)
-    assert result.exit_code == 0, result.output
-    assert result.stderr == ""
-    return result.stdout
-
-
-def told(*words):
-    """The same as JSON."""
-    return json.loads(done(*words, "--json"))
-
-
 def refused(result, code, *said):
     """One line on standard error, nothing else, no traceback."""
-    assert result.exit_code == code, result.output
-    assert result.stdout == ""
-    assert result.stderr.startswith("Error: ")
-    assert result.stderr.count("\n") == 1
-    for words in said:
-        assert words in result.stderr
+    commands.refused(result, *said, code=code)
 
 
 @pytest.fixture

@@ -12,8 +12,8 @@ import pytest
 
 from mfbandit import MFUCB, UCB, Experiment, Fidelities, Store, SubGaussian, connect, seeded
 from mfbandit.experiment.events import Asked, Expired, Failed, Renewed, Told
-from tests.cli.test_main import call, refused
 from tests.support import objectives
+from tests.support.commands import call, refused
 from tests.support.services import served
 
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))

@@ -43,6 +43,8 @@ class TestBySimulation:
             alarms += bool((np.abs(top - low) > limits).any())
         assert alarms <= 1000 * ALPHA
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     def test_also_when_the_policy_picks_the_plays(self):
         """Adaptive plays bend means; 150 experiments of MF-UCB on arms with biases within ζ, at its edge for half."""
         alarms = 0

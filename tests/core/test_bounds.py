@@ -7,19 +7,7 @@ from hypothesis import strategies as st
 
 from mfbandit import Bounded, Fidelities, NoResults, Stats, SubGaussian
 from mfbandit.core.bounds import bounds_table, lower_bounds, most_promising, safest, upper_bounds, width, widths
-
-
-class SubExponential:
-    """A psi that is not a square: x²/(2 + 2x)."""
-
-    nu = 1.0
-
-    def psi(self, x):
-        return x * x / (2 + 2 * x)
-
-    def psi_inv(self, y):
-        return y + math.sqrt(y * y + 2 * y)
-
+from tests.support.problems import SubExponential
 
 FID = Fidelities([1, 10], [0.2, 0], SubGaussian(0.3))
 

@@ -4,7 +4,7 @@ import re
 import pytest
 
 from mfbandit import Bounded, Fidelities, SubGaussian
-from tests.core.test_bounds import SubExponential
+from tests.support.problems import SubExponential
 
 
 def test_gammas_by_hand():

@@ -18,6 +18,7 @@ from mfbandit.experiment.events import Asked, Told
 from tests.support import objectives
 from tests.support.objectives import play_number
 
+pytestmark = pytest.mark.slow
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
 
 
@@ -31,7 +32,11 @@ def cluster(workers, threads=1, **config):
     with (
         dask.config.set(quick | config),
         LocalCluster(
-            n_workers=workers, threads_per_worker=threads, host="127.0.0.1", dashboard_address=None, silence_logs=50
+            n_workers=workers,
+            threads_per_worker=threads,
+            host="127.0.0.1",
+            dashboard_address="127.0.0.1:0",
+            silence_logs=50,
         ) as local,
         Client(local) as client,
     ):

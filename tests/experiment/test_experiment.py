@@ -23,8 +23,8 @@ from mfbandit import (
     check_experiment,
 )
 from mfbandit.experiment.events import ArmRestored, ArmSetAside
-from tests.core.test_bounds import SubExponential
 from tests.support.oracle import next_by_hand
+from tests.support.problems import SubExponential
 from tests.support.strategies import problems
 
 FID = Fidelities([1, 10], [0.2, 0], SubGaussian(0.1))

@@ -9,7 +9,7 @@ from mfbandit.experiment.serialization import (
     policy_from_record,
     policy_record,
 )
-from tests.core.test_bounds import SubExponential
+from tests.support.problems import SubExponential
 
 
 @pytest.mark.parametrize("policy", [UCB(rho=1.5), MFUCB()])

@@ -27,13 +27,13 @@ from mfbandit import (
 )
 from mfbandit.core.divergence import kl_upper
 from mfbandit.policies.exploration import RESOLUTION, exploration_levels, overlaps, roots
-from mfbandit.simulation import plain_run
 from mfbandit.simulation.engines import mfada as engine
 from mfbandit.simulation.engines.interface import begin_run
 from mfbandit.simulation.engines.registry import engine_for
-from tests.core.test_bounds import SubExponential
 from tests.support import engines, oracle_policies
+from tests.support.contracts import assert_simulated_as_played
 from tests.support.oracle_policies import policy_plays
+from tests.support.problems import SubExponential, small
 from tests.support.strategies import problems
 
 
@@ -54,13 +54,6 @@ def engine_plays(problem, policy, n, seed, stretch=10**9):
     return engines.listed(engines.engine_plays(problem, policy, n, seed, stretch=stretch))
 
 
-def small(number, arms):
-    """A paper problem with some of its arms, the first and the last among them."""
-    problem = paper_problem(number, seed=5)
-    keep = np.linspace(0, problem.arms - 1, arms).astype(int)
-    return Problem(problem.means[:, keep], problem.fidelities, problem.rewards)
-
-
 class TestPlays:
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_policy_and_plain_rule(self, number):
@@ -74,18 +67,24 @@ class TestPlays:
         assert policy_plays(problem, MFAda(), 120, seed) == plain
         assert engine_plays(problem, MFAda(), 120, seed) == plain
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
         """20,000 plays on the problem's own fidelities and rewards, with fewer arms, as a play in Python is slow."""
         problem = small(number, 40)
         assert engine_plays(problem, MFAda(), 20_000, 3) == policy_plays(problem, MFAda(), 20_000, 3)
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [3, 4])
     @pytest.mark.parametrize("policy", [MFUCB(0.05, kl=True), UCB(1.0, kl=True)], ids=str)
     def test_kl_engine_and_policy_over_many_plays(self, number, policy):
         problem = small(number, 40)
         assert engine_plays(problem, policy, 4000, 3) == policy_plays(problem, policy, 4000, 3)
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 4])
     def test_engine_and_policy_on_all_arms(self, number):
         problem = paper_problem(number, seed=2)
@@ -100,14 +99,7 @@ class TestPlays:
         assert engine_plays(problem, policy, 300, 1, stretch) == policy_plays(problem, policy, 300, 1)
 
     def test_replayed_rewards_and_regret(self):
-        """simulate gives what the plain path gives, to the last bit."""
-        problem = learning_curve_problem("cmc")
-        capitals = np.linspace(1, 60, 30)
-        fast = simulate(problem, MFAda(), capital=60, grid=capitals.tolist(), seed=4)
-        seed = np.random.SeedSequence(4, spawn_key=(0,))
-        slow = plain_run(problem, MFAda(), capitals, "paper", np.random.default_rng(seed), lambda _: None)
-        assert fast.regret[0].tolist() == slow.regret.tolist()
-        assert fast.plays.tolist() == slow.plays.tolist()
+        assert_simulated_as_played(learning_curve_problem("cmc"), MFAda(), capital=60)
 
 
 class TestLevel:

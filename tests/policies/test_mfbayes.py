@@ -34,32 +34,17 @@ from mfbandit import (
 )
 from mfbandit.policies.gaussian_chain import Posterior
 from mfbandit.policies.mfbayes import MFBayesMemory, quantile
-from mfbandit.simulation import plain_run
-from tests.policies.test_mfada import engine_plays, small
-from tests.support.oracle_policies import Bayes, policy_plays
+from tests.policies.test_mfada import engine_plays
+from tests.support.contracts import assert_resumes_at_any_point, assert_simulated_as_played
+from tests.support.oracle_policies import Bayes, check_chain, policy_plays, rule_plays
+from tests.support.problems import small
 from tests.support.strategies import problems
 
 WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
 
 
-def check_chain(chain):
-    """No NaN, no infinite and no negative variance, ever."""
-    if chain is None:
-        return
-    variances = [chain.spread, *chain.steps, *chain.predicted, *chain.noise]
-    assert all(0 < variance < math.inf for variance in variances)
-    assert np.isfinite([chain.start, *chain.shifts]).all()
-
-
 def naive_plays(problem, n, seed):
-    rng, rule, plays = np.random.default_rng(seed), Bayes(problem.fidelities, problem.arms), []
-    counts = np.zeros(problem.means.shape, dtype=int)
-    for _ in range(n):
-        arm, m = rule.choose()
-        plays.append((arm, m))
-        rule.tell(arm, m, problem.draw(arm, m, rng, earlier=int(counts[m, arm])))
-        counts[m, arm] += 1
-    return plays
+    return rule_plays(problem, Bayes(problem.fidelities, problem.arms), n, seed)
 
 
 class TestPlays:
@@ -77,6 +62,8 @@ class TestPlays:
         assert policy_plays(problem, MFBayes(), 100, seed, check_chain) == plain
         assert engine_plays(problem, MFBayes(), 100, seed) == plain
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
         problem = small(number, 60)
@@ -91,13 +78,7 @@ class TestPlays:
         assert engine_plays(problem, policy, 1500, 3, stretch=7) == policy_plays(problem, policy, 1500, 3)
 
     def test_regret_to_the_last_bit(self):
-        problem = learning_curve_problem("wind")
-        capitals = np.linspace(1, 200, 30)
-        fast = simulate(problem, MFBayes(), capital=200, grid=capitals.tolist(), seed=4)
-        seed = np.random.SeedSequence(4, spawn_key=(0,))
-        slow = plain_run(problem, MFBayes(), capitals, "paper", np.random.default_rng(seed), lambda _: None)
-        assert fast.regret[0].tolist() == slow.regret.tolist()
-        assert fast.plays.tolist() == slow.plays.tolist()
+        assert_simulated_as_played(learning_curve_problem("wind"), MFBayes(), capital=200)
 
 
 class TestChain:
@@ -173,17 +154,7 @@ class TestAskTell:
     def test_resumed_at_any_point_it_goes_on_the_same(self, batch):
         problem = learning_curve_problem("cmc")
         exp = Experiment(MFBayes(safeguard=0.05), arms=problem.arms, fidelities=problem.fidelities)
-        rng = np.random.default_rng(0)
-        for step in range(120 // batch):
-            plays = exp.ask(batch)
-            if step % 9 == 3:
-                again = Experiment.from_json(exp.to_json())
-                copy = Experiment.from_json(exp.to_json())
-                ahead = ([(play.arm, play.fidelity) for play in one.ask(5)] for one in (exp, copy))
-                assert next(ahead) == next(ahead)
-                exp = again
-            for play in rng.permutation(len(plays)).tolist():
-                exp.tell(plays[play], problem.draw(plays[play].arm, plays[play].fidelity, rng))
+        assert_resumes_at_any_point(exp, problem, batch)
 
     def test_first_every_arm_once_then_the_best_again(self):
         exp = Experiment(MFBayes(), arms=8, fidelities=Fidelities([1, 10]))
@@ -428,6 +399,7 @@ def test_a_table_that_runs_dry(policy):
         simulate(problem, policy, capital=10_000)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(WITHOUT_JIT, reason="this is what it starts")
 def test_the_same_without_compiling():
     """The kernels as plain Python pass the same tests; this is also how their lines are counted as covered."""

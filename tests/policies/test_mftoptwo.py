@@ -25,9 +25,9 @@ from mfbandit import (
 from mfbandit.core.budget import limit
 from mfbandit.experiment.serialization import policy_from_record, policy_record
 from mfbandit.policies.mftoptwo import MFTopTwoMemory
-from tests.policies.test_mfada import small
-from tests.policies.test_mfbayes import check_chain
-from tests.support.oracle_policies import TopTwo, policy_plays
+from tests.support.contracts import assert_resumes_at_any_point
+from tests.support.oracle_policies import TopTwo, check_chain, policy_plays, rule_plays
+from tests.support.problems import small
 from tests.support.strategies import problems
 
 COSTS = Fidelities([1, 4, 16])
@@ -38,14 +38,7 @@ def full_look(problem):
 
 
 def naive_plays(problem, capital, n, seed):
-    rng, rule, plays = np.random.default_rng(seed), TopTwo(problem.fidelities, problem.arms, capital), []
-    counts = np.zeros(problem.means.shape, dtype=int)
-    for _ in range(n):
-        arm, m = rule.choose()
-        plays.append((arm, m))
-        rule.tell(arm, m, problem.draw(arm, m, rng, earlier=int(counts[m, arm])))
-        counts[m, arm] += 1
-    return plays
+    return rule_plays(problem, TopTwo(problem.fidelities, problem.arms, capital), n, seed)
 
 
 def played_out(exp, reward):
@@ -167,17 +160,7 @@ class TestAskTell:
         problem = learning_curve_problem("cmc")
         capital = 3 * full_look(problem)
         exp = Experiment(MFTopTwo(capital), arms=problem.arms, fidelities=problem.fidelities)
-        rng = np.random.default_rng(0)
-        for step in range(120 // batch):
-            plays = exp.ask(batch)
-            if step % 9 == 3:
-                again = Experiment.from_json(exp.to_json())
-                copy = Experiment.from_json(exp.to_json())
-                ahead = ([(play.arm, play.fidelity) for play in one.ask(5)] for one in (exp, copy))
-                assert next(ahead) == next(ahead)
-                exp = again
-            for play in rng.permutation(len(plays)).tolist():
-                exp.tell(plays[play], problem.draw(plays[play].arm, plays[play].fidelity, rng))
+        assert_resumes_at_any_point(exp, problem, batch)
 
     def test_kept_in_a_store(self, tmp_path):
         plain = Experiment(MFTopTwo(200), arms=6, fidelities=COSTS, capital=200)

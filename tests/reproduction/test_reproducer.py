@@ -2,6 +2,7 @@
 
 import html.parser
 import json
+import shutil
 from dataclasses import replace
 
 import numpy as np
@@ -98,6 +99,8 @@ def test_pictures_are_there_and_hold_something(made, manifest):
     assert all((made / file).stat().st_size > 5000 for file in files)
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_second_run_on_other_cores_gives_the_same_manifest_and_pictures(made, manifest, tmp_path):
     reproduce(tmp_path, runs=5, seed=3, quick=True, workers=1)
     reproduce(tmp_path, runs=5, seed=3, quick=True, workers=1, only="beyond")
@@ -126,9 +129,15 @@ def test_other_settings_make_them_again(made):
 class TestRecords:
     settings = Settings(2, 0, False)
 
+    @pytest.fixture(scope="class")
+    def one_panel(self, tmp_path_factory):
+        folder = tmp_path_factory.mktemp("partition")
+        reproduce(folder, runs=2, only="partition")
+        return folder
+
     @pytest.fixture
-    def folder(self, tmp_path):
-        reproduce(tmp_path, runs=2, only="partition")
+    def folder(self, one_panel, tmp_path):
+        shutil.copytree(one_panel, tmp_path, dirs_exist_ok=True)
         assert load_record(tmp_path, "partition", self.settings) is not None
         return tmp_path
 

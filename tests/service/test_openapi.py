@@ -63,6 +63,8 @@ def known(case):
         case.path_parameters["name"] = "ads"
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 def test_every_answer_is_as_documented(document):
     seen = check(document, 10, known)
     assert seen[200] > 50
@@ -73,6 +75,8 @@ def test_and_so_is_every_answer_to_names_of_any_kind(document):
     assert check(document, 4, lambda _: None)[404] > 20
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 def test_and_so_is_every_answer_to_requests_that_make_no_sense(document):
     seen = check(document, 10, known, generation_mode=schemathesis.GenerationMode.NEGATIVE)
     assert seen[422] > 50

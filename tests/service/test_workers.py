@@ -5,6 +5,8 @@ import subprocess
 import sys
 from collections import Counter
 
+import pytest
+
 from mfbandit import MFUCB, Bounded, CapitalExhausted, Fidelities, connect
 from mfbandit.experiment.events import Asked, Told
 from tests.support.services import served
@@ -34,6 +36,8 @@ def work(url, seed):
             sys.stdout.write(f"{play.id} {reward}\n")
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 def test_sixteen_workers_touch_every_arm_once_first_and_lose_no_result(tmp_path):
     fidelities = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))
     with served(tmp_path / "a.db") as service, connect(service.url) as store:

@@ -25,8 +25,8 @@ from mfbandit import (
     simulate,
 )
 from mfbandit.simulation import simulator as runs
-from tests.core.test_bounds import SubExponential
 from tests.simulation.test_heap_ucb import engine_plays
+from tests.support.problems import SubExponential
 
 PROBLEM = paper_problem(3, seed=1)
 

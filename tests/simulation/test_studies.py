@@ -9,7 +9,7 @@ import numpy as np
 import pytest
 
 from mfbandit import MFUCB, UCB, misleading_problem, paper_problem, simulate, study
-from tests.cli.test_main import call, refused, strict
+from tests.support.commands import call, refused, strict
 
 PROBLEMS = {"paper 3": paper_problem(3), "misleading": misleading_problem(5)}
 
@@ -83,6 +83,7 @@ class TestCommand:
         assert strict(call("simulate", file, "--grid", "--json").stdout) == expected.rows()
         assert done.stdout.rstrip("\n") == str(expected)
 
+    @pytest.mark.slow
     @pytest.mark.parametrize("engine", ["processes", "dask"])
     def test_engines_give_the_same(self, file, tmp_path, engine):
         here = call("simulate", file, "--grid", "--json").stdout
@@ -95,6 +96,7 @@ class TestCommand:
         assert len(list((tmp_path / "kept").glob("*/runs-*.npz"))) >= 4
         assert call(*command, "--json").stdout == here  # from the folder
 
+    @pytest.mark.slow
     def test_interrupted_and_started_again(self, tmp_path):
         path = tmp_path / "long.toml"
         path.write_text('[problem]\npaper = 1\n[[policies]]\nname = "MFUCB"\n[simulate]\nruns = 40\ncapital = 2e7\n')

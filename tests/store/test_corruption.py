@@ -158,6 +158,8 @@ def trials(whole: Path, folder: Path) -> "list[Path]":
     return paths
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 class TestAtRandom:
     @pytest.mark.parametrize("read_only", [True, False])
     def test_is_refused_or_makes_no_difference(self, whole, tmp_path, read_only):

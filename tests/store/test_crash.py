@@ -16,6 +16,8 @@ def assert_good(record: crash.Record, kills: int) -> None:
     assert record.told > kills  # else there was nothing to lose
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 class TestSQLite:
     def test_thirty_kills_of_the_service(self, tmp_path):
         plan = crash.Plan(kills=30, up=(0.02, 0.5))
@@ -26,6 +28,8 @@ class TestSQLite:
         assert_good(crash.run(str(tmp_path / "crash.db"), tmp_path, plan), 3)
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 class TestPostgres:
     def test_thirty_kills_of_the_service_or_the_server(self, own_postgres, tmp_path):
         plan = crash.Plan(kills=30, ways=("kill", "server"), up=(0.02, 0.5))

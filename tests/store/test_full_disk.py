@@ -18,6 +18,7 @@ import mfbandit as mfb
 from mfbandit.experiment.events import Told
 from mfbandit.store.durable_experiment import DurableExperiment
 from tests.support import crash
+from tests.support.objectives import play_number
 
 SMALL, LARGE = "400k", "64m"
 UNLIMITED = resource.RLIM_INFINITY
@@ -73,7 +74,7 @@ def work(experiment: DurableExperiment, first: int) -> dict[int, float]:
             experiment.tell(play, turn % 7 / 7)
         except mfb.StoreUnavailable as error:
             return kept if "database or disk is full" in str(error) else {}
-        kept[int(play.id.rpartition("-")[2])] = turn % 7 / 7
+        kept[play_number(play)] = turn % 7 / 7
     raise AssertionError("the disk is never full")
 
 
@@ -96,7 +97,7 @@ class TestStore:
         with mfb.Store(path) as store:
             experiment = store.open("ads")
             assert crash.state(experiment) == state
-            assert results(experiment) == kept | {int(play.id.rpartition("-")[2]): 0.5 for play in asked}
+            assert results(experiment) == kept | {play_number(play): 0.5 for play in asked}
 
     def test_is_whole_when_it_was_closed_and_opened_without_room(self, disk):
         path = disk.folder / "store.db"

@@ -122,6 +122,8 @@ class TestContract:
         with Store(place) as store:
             check_experiment(next_one)
 
+    @pytest.mark.slow
+    @pytest.mark.no_cover
     def test_also_when_closed_and_opened_before_every_call(self, tmp_path):
         """Whatever a stored experiment knows is on disk."""
         made = 0
@@ -1193,6 +1195,8 @@ class TestWritesThatFail:
                 experiment.ask()
 
 
+@pytest.mark.slow
+@pytest.mark.no_cover
 def test_a_hundred_thousand_results_are_taken_up_again(tmp_path):
     """From snapshots of the usual size; how long it takes is for benchmarks."""
     rng = np.random.default_rng(0)

@@ -31,6 +31,7 @@ from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.service import RemoteExperiment
 from mfbandit.store.durable_experiment import DurableExperiment
+from tests.support.objectives import play_number
 from tests.support.postgres import free_port
 
 PATIENCE = 60.0  # seconds for a service or a client to come to an end
@@ -231,12 +232,12 @@ class Client(threading.Thread):
         return plays
 
     def _renew(self, experiment: RemoteExperiment, play: Play) -> None:
-        self.diary.renewed.setdefault(_number(play), False)
+        self.diary.renewed.setdefault(play_number(play), False)
         try:
             self._insist(lambda: experiment.renew(play))
         except mfb.Conflict:  # its short lease ran out
             return
-        self.diary.renewed[_number(play)] = True
+        self.diary.renewed[play_number(play)] = True
 
     def _settle(self, experiment: RemoteExperiment, plays: list[Play]) -> None:
         told = [play for play in plays if self._random.random() < 0.9]
@@ -251,7 +252,7 @@ class Client(threading.Thread):
 
     def _tell(self, experiment: RemoteExperiment, plays: list[Play]) -> None:
         paid = [self._random.choice((play.cost, self._random.uniform(0, 2))) for play in plays]
-        news = [Told(_number(play), self._random.random(), cost) for play, cost in zip(plays, paid, strict=True)]
+        news = [Told(play_number(play), self._random.random(), cost) for play, cost in zip(plays, paid, strict=True)]
         self.diary.outcomes.update((told.play, told) for told in news)
         results = [(play, told.reward, told.cost) for play, told in zip(plays, news, strict=True)]
         for _ in range(self._random.choice((1, 1, 1, 2))):
@@ -259,7 +260,7 @@ class Client(threading.Thread):
             self.diary.kept.update(told.play for told in news)
 
     def _fail(self, experiment: RemoteExperiment, play: Play) -> None:
-        failed = Failed(_number(play), self._random.choice((0.0, self._random.random())))
+        failed = Failed(play_number(play), self._random.choice((0.0, self._random.random())))
         self.diary.outcomes[failed.play] = failed
         self._insist(lambda: experiment.fail(play, failed.cost))
         self.diary.kept.add(failed.play)
@@ -270,10 +271,6 @@ class Client(threading.Thread):
             key = f"{self._number}-{self._turns}-{arm}"
             self.diary.restores += 1
             self._insist(lambda arm=arm, key=key: experiment.restore_arm(arm, request_key=key))  # type: ignore[misc]
-
-
-def _number(play: Play) -> int:
-    return int(play.id.rpartition("-")[2])
 
 
 # Killing
@@ -471,7 +468,7 @@ def _compare_asks(log: list[Entry], diaries: list[Diary], found: Found) -> None:
     for diary in diaries:
         for key, n in diary.keys.items():
             events = made.pop(key, [])
-            known = [Asked(_number(play), play.arm, play.fidelity) for play in diary.plays.get(key, [])]
+            known = [Asked(play_number(play), play.arm, play.fidelity) for play in diary.plays.get(key, [])]
             found.lost += bool(known) and events[: len(known)] != known
             found.doubled += len(events) > n
             if 0 < len(events) < n:
@@ -538,7 +535,7 @@ def state(experiment: AnyExperiment) -> dict[str, object]:
     """Everything that the log makes, to the last bit."""
     stats = experiment.stats
     arrays = {name: getattr(stats, name) for name in ("counts", "sums", "squares", "pending", "active")}
-    pending = [(_number(play), play.arm, play.fidelity) for play in experiment.pending]
+    pending = [(play_number(play), play.arm, play.fidelity) for play in experiment.pending]
     return {
         **{name: (array.shape, array.tobytes()) for name, array in arrays.items()},
         "pending plays": pending,

@@ -49,7 +49,8 @@ def _go_on_for_ever():
             time.sleep(60)
 
 
-def play_number(play):
+def play_number(play) -> int:
+    """The number in a play's id: plays are counted from 0."""
     return int(play.id.rpartition("-")[2])
 
 

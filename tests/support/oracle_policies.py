@@ -30,6 +30,27 @@ def policy_plays(problem, policy, n, seed, look=lambda _: None):
     return plays
 
 
+def rule_plays(problem, rule, n, seed):
+    """The first plays by a rule that is written out plainly below, told one by one."""
+    rng, plays = np.random.default_rng(seed), []
+    counts = np.zeros(problem.means.shape, dtype=int)
+    for _ in range(n):
+        arm, m = rule.choose()
+        plays.append((arm, m))
+        rule.tell(arm, m, problem.draw(arm, m, rng, earlier=int(counts[m, arm])))
+        counts[m, arm] += 1
+    return plays
+
+
+def check_chain(chain):
+    """No NaN, no infinite and no negative variance, ever: what ``look`` may see of a policy that fits a chain."""
+    if chain is None:
+        return
+    variances = [chain.spread, *chain.steps, *chain.predicted, *chain.noise]
+    assert all(0 < variance < math.inf for variance in variances)
+    assert np.isfinite([chain.start, *chain.shifts]).all()
+
+
 def spent_on(plays, costs, k):
     total = 0.0
     for m, cost in enumerate(costs):
@@ -203,15 +224,20 @@ class Bayes:
         size = math.sqrt(total / sum(map(sum, self.counts)))
         return 1e-9 * 1e-9 * (size * size if size > 0 else 1.0)
 
+    def scatter(self, r):
+        """Squared distances from the arms' means at a fidelity, and how many of them are free."""
+        within, freedom = 0.0, 0.0
+        for k in range(self.arms):
+            n = self.counts[r][k]
+            if n:
+                within += max(self.squares[r][k] - self.sums[r][k] * self.sums[r][k] / n, 0.0)
+                freedom += n - 1
+        return within, freedom
+
     def fit_noise(self):
         self.noise: list[float] = []
         for r in range(len(self.rows)):
-            within, freedom = 0.0, 0.0
-            for k in range(self.arms):
-                n = self.counts[r][k]
-                if n:
-                    within += max(self.squares[r][k] - self.sums[r][k] * self.sums[r][k] / n, 0.0)
-                    freedom += n - 1
+            within, freedom = self.scatter(r)
             before = 5.0 if r else 0.0
             below = self.noise[-1] if r else 0.0
             self.noise.append(max((before * below + within) / max(before + freedom, 1.0), self.floor()))
@@ -376,12 +402,7 @@ class TopTwo(Bayes):
         _, variance = self.first_means()
         self.noise = []
         for r in range(len(self.rows)):
-            within, freedom = 0.0, 0.0
-            for k in range(self.arms):
-                n = self.counts[r][k]
-                if n:
-                    within += max(self.squares[r][k] - self.sums[r][k] * self.sums[r][k] / n, 0.0)
-                    freedom += n - 1
+            within, freedom = self.scatter(r)
             before, below = (5.0, 0.7 * self.noise[-1]) if r else (1.0, 0.05 * variance)
             self.noise.append(max((before * below + within) / max(before + freedom, 1.0), self.floor()))
 

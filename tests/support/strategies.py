@@ -4,7 +4,7 @@ import numpy as np
 from hypothesis import strategies as st
 
 from mfbandit import Bernoulli, Bounded, Fidelities, Gaussian, Problem, SubGaussian
-from tests.core.test_bounds import SubExponential
+from tests.support.problems import SubExponential
 
 
 @st.composite

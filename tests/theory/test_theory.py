@@ -14,7 +14,7 @@ from mfbandit import Bernoulli, Bounded, Fidelities, Gaussian, Problem, Replay, 
 from mfbandit.theory.lower import bernoulli_divergence
 from mfbandit.theory.plays import kappa
 from mfbandit.theory.upper import top_only
-from tests.core.test_bounds import SubExponential
+from tests.support.problems import SubExponential
 from tests.support.strategies import problems
 
 MEANS = [

@@ -69,7 +69,9 @@ def _client(address: str | None, workers: int | None) -> Iterator["Client"]:
     print_line("starting a Dask cluster on this machine")
     dask: Any = distributed  # its classes have no types
     with (
-        dask.LocalCluster(n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address=None) as cluster,
+        dask.LocalCluster(
+            n_workers=workers, threads_per_worker=1, host="127.0.0.1", dashboard_address="127.0.0.1:0"
+        ) as cluster,
         dask.Client(cluster) as client,
     ):
         yield client
