@@ -66,10 +66,20 @@ def test_every_room_is_listed():
     assert {room(path) for path in FILES} == set(LINE)
 
 
-def test_no_two_modules_have_the_same_name():
-    names = Counter(path.stem for path in FILES if path.stem not in ("__init__", "__main__"))
-    # A command is called like the verb it runs, and an engine like the policy that it compiles.
-    assert {name for name, count in names.items() if count > 1} <= {"mfada", "mfbayes"}
+def repeated(names):
+    return {name for name, count in Counter(names).items() if count > 1}
+
+
+def test_no_module_name_has_two_meanings():
+    # An engine is called like the policy that it compiles.
+    assert repeated(path.stem for path in FILES if path.stem != "__init__") <= {"mfada", "mfbayes"}
+
+
+def test_no_class_name_has_two_meanings():
+    trees = [ast.parse(path.read_text()) for path in FILES]
+    names = [node.name for tree in trees for node in ast.walk(tree) if isinstance(node, ast.ClassDef)]
+    # Status is what an experiment says of itself, and the same on the wire.
+    assert repeated(names) <= {"Status"}
 
 
 def test_public_names_are_where_they_are_looked_for():

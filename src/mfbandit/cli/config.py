@@ -52,8 +52,8 @@ from mfbandit.cli.toml_table import (
     TEXTS,
     TEXTS_OR_WHOLE,
     WHOLE,
-    Kind,
     Table,
+    ValueKind,
     at,
     shown,
 )
@@ -91,7 +91,7 @@ class Config:
         self._path = Path(path)
         self._tables = _read(self._path)
         unknown = Table(f"{path}:", self._tables, what="table")
-        unknown.chosen({name: Kind("a table", lambda _: True) for name in TABLES})
+        unknown.chosen({name: ValueKind("a table", lambda _: True) for name in TABLES})
         unknown.close()
 
     def table(self, name: str) -> Table:
@@ -219,7 +219,7 @@ class Config:
             return kinds[name](**fields)
 
 
-_KINDS: dict[Any, Kind] = {float: NUMBER, int: WHOLE, bool: FLAG}
+_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG}
 
 
 def _read(path: Path) -> dict[str, Any]:

@@ -199,7 +199,7 @@ def version(as_json: Json = False) -> None:
 
 
 @dataclass(frozen=True)
-class Entry:
+class Command:
     """A command of the command line.
 
     Args:
@@ -216,34 +216,34 @@ class Entry:
 NEGATIVE_NUMBERS = {"ignore_unknown_options": True}  # -0.5 is a reward, not an option
 
 EXPERIMENT_COMMANDS = {
-    "create": Entry(experiment_commands.create, "ads.db ads campaign.toml"),
-    "list": Entry(experiment_commands.list_names, "ads.db"),
-    "ask": Entry(play_commands.ask, "ads.db ads -n 8 --json"),
-    "tell": Entry(play_commands.tell, "ads.db ads 0a1b2c3d4e5f-0 0.43", NEGATIVE_NUMBERS),
-    "fail": Entry(play_commands.fail, "ads.db ads 0a1b2c3d4e5f-0"),
-    "renew": Entry(play_commands.renew, "ads.db ads 0a1b2c3d4e5f-0 --lease 7200"),
-    "status": Entry(experiment_commands.status, "ads.db ads"),
-    "pause": Entry(control_commands.pause, "ads.db ads"),
-    "resume": Entry(control_commands.resume, "ads.db ads"),
-    "add": Entry(control_commands.add, "ads.db ads ad-z"),
-    "retire": Entry(control_commands.retire, "ads.db ads ad-c"),
-    "restore": Entry(control_commands.restore, "ads.db ads ad-c"),
-    "capital": Entry(control_commands.capital, "ads.db ads 200000"),
-    "audit": Entry(experiment_commands.audit, "ads.db ads"),
-    "biases": Entry(control_commands.biases, "ads.db ads 0.3,0.15,0"),
-    "note": Entry(control_commands.note, 'ads.db ads "the landing page changed"'),
-    "export": Entry(exchange_commands.export, "ads.db ads --out plays.csv"),
-    "import": Entry(exchange_commands.import_results, "ads.db ads last-year.csv --cost 0"),
-    "delete": Entry(experiment_commands.delete, "ads.db ads --confirm ads"),
+    "create": Command(experiment_commands.create, "ads.db ads campaign.toml"),
+    "list": Command(experiment_commands.list_names, "ads.db"),
+    "ask": Command(play_commands.ask, "ads.db ads -n 8 --json"),
+    "tell": Command(play_commands.tell, "ads.db ads 0a1b2c3d4e5f-0 0.43", NEGATIVE_NUMBERS),
+    "fail": Command(play_commands.fail, "ads.db ads 0a1b2c3d4e5f-0"),
+    "renew": Command(play_commands.renew, "ads.db ads 0a1b2c3d4e5f-0 --lease 7200"),
+    "status": Command(experiment_commands.status, "ads.db ads"),
+    "pause": Command(control_commands.pause, "ads.db ads"),
+    "resume": Command(control_commands.resume, "ads.db ads"),
+    "add": Command(control_commands.add, "ads.db ads ad-z"),
+    "retire": Command(control_commands.retire, "ads.db ads ad-c"),
+    "restore": Command(control_commands.restore, "ads.db ads ad-c"),
+    "capital": Command(control_commands.capital, "ads.db ads 200000"),
+    "audit": Command(experiment_commands.audit, "ads.db ads"),
+    "biases": Command(control_commands.biases, "ads.db ads 0.3,0.15,0"),
+    "note": Command(control_commands.note, 'ads.db ads "the landing page changed"'),
+    "export": Command(exchange_commands.export, "ads.db ads --out plays.csv"),
+    "import": Command(exchange_commands.import_results, "ads.db ads last-year.csv --cost 0"),
+    "delete": Command(experiment_commands.delete, "ads.db ads --confirm ads"),
 }
 TOKEN_COMMANDS = {
-    "create": Entry(token_commands.create_token, "ads.db --name ci --scope write"),
-    "list": Entry(token_commands.list_tokens, "ads.db"),
-    "revoke": Entry(token_commands.revoke_token, "ads.db 0a1b2c3d"),
+    "create": Command(token_commands.create_token, "ads.db --name ci --scope write"),
+    "list": Command(token_commands.list_tokens, "ads.db"),
+    "revoke": Command(token_commands.revoke_token, "ads.db 0a1b2c3d"),
 }
 
 
-def _group(name: str, about: str, entries: dict[str, Entry]) -> None:
+def _group(name: str, about: str, entries: dict[str, Command]) -> None:
     group = typer.Typer(help=about, no_args_is_help=True, rich_markup_mode=None)
     for verb, entry in entries.items():
         example = f"Example: mfbandit {name} {verb} {entry.example}"

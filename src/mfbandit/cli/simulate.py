@@ -70,10 +70,10 @@ def simulate(  # noqa: PLR0913, PLR0917 - options of a command
 
 def _options(config: "Config", runs: int | None, grid: bool) -> dict[str, Any]:
     """The table [simulate]; a grid has its own capitals."""
-    from mfbandit.cli.toml_table import NUMBER, NUMBERS, TEXT, WHOLE, Kind
+    from mfbandit.cli.toml_table import NUMBER, NUMBERS, TEXT, WHOLE, ValueKind
 
     table = config.table("simulate")
-    points = Kind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
+    points = ValueKind("a whole number or a list of numbers", lambda value: WHOLE.fits(value) or NUMBERS.fits(value))
     kinds = {"runs": WHOLE, "seed": WHOLE, "account": TEXT, "grid": points, "capital": NUMBER}
     if not grid:
         table.need("capital", NUMBER)

@@ -17,7 +17,7 @@ QUOTES = "'\""
 
 
 @dataclass(frozen=True)
-class Kind:
+class ValueKind:
     """What a value may be, in words and as a test."""
 
     words: str
@@ -32,18 +32,20 @@ def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(fits(item) for item in value)
 
 
-NUMBER = Kind("a finite number", _is_number)
-WHOLE = Kind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
-TEXT = Kind("text in quotes", lambda value: isinstance(value, str))
-FLAG = Kind("true or false", lambda value: isinstance(value, bool))
-NUMBERS = Kind("a list of numbers", _list_of(_is_number))
-TEXTS = Kind("a list of texts", _list_of(TEXT.fits))
-ROWS = Kind("a list of rows of numbers", _list_of(NUMBERS.fits))
-NUMBER_OR_NUMBERS = Kind("a number or a list of numbers", lambda value: NUMBER.fits(value) or NUMBERS.fits(value))
-NUMBERS_OR_ROWS = Kind("a list of numbers or of rows of numbers", lambda value: NUMBERS.fits(value) or ROWS.fits(value))
-TABLE_LIST = Kind("a list of tables, [{...}, ...]", _list_of(lambda value: isinstance(value, dict)))
-TEXTS_OR_WHOLE = Kind("a list of texts or a whole number", lambda value: TEXTS.fits(value) or WHOLE.fits(value))
-TEXT_OR_WHOLE = Kind("text in quotes or a whole number", lambda value: TEXT.fits(value) or WHOLE.fits(value))
+NUMBER = ValueKind("a finite number", _is_number)
+WHOLE = ValueKind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
+TEXT = ValueKind("text in quotes", lambda value: isinstance(value, str))
+FLAG = ValueKind("true or false", lambda value: isinstance(value, bool))
+NUMBERS = ValueKind("a list of numbers", _list_of(_is_number))
+TEXTS = ValueKind("a list of texts", _list_of(TEXT.fits))
+ROWS = ValueKind("a list of rows of numbers", _list_of(NUMBERS.fits))
+NUMBER_OR_NUMBERS = ValueKind("a number or a list of numbers", lambda value: NUMBER.fits(value) or NUMBERS.fits(value))
+NUMBERS_OR_ROWS = ValueKind(
+    "a list of numbers or of rows of numbers", lambda value: NUMBERS.fits(value) or ROWS.fits(value)
+)
+TABLE_LIST = ValueKind("a list of tables, [{...}, ...]", _list_of(lambda value: isinstance(value, dict)))
+TEXTS_OR_WHOLE = ValueKind("a list of texts or a whole number", lambda value: TEXTS.fits(value) or WHOLE.fits(value))
+TEXT_OR_WHOLE = ValueKind("text in quotes or a whole number", lambda value: TEXT.fits(value) or WHOLE.fits(value))
 
 
 class Table:
@@ -55,7 +57,7 @@ class Table:
     def __contains__(self, key: str) -> bool:
         return key in self._values
 
-    def need(self, key: str, kind: Kind) -> TOML:
+    def need(self, key: str, kind: ValueKind) -> TOML:
         """Return a value that must be there."""
         if key not in self._values:
             near = difflib.get_close_matches(key, self._values, n=1)
@@ -63,7 +65,7 @@ class Table:
             raise InvalidArgument(f"{self.where} needs the key {key}, {kind.words}{hint}")
         return self.get(key, kind)
 
-    def get(self, key: str, kind: Kind, default: TOML = None) -> TOML:
+    def get(self, key: str, kind: ValueKind, default: TOML = None) -> TOML:
         """Return a value that may be there."""
         self._known.append(key)
         value = self._values.get(key, default)
@@ -71,7 +73,7 @@ class Table:
             raise InvalidArgument(f"{self.where} {key} must be {kind.words}, got {shown(value)}")
         return value
 
-    def chosen(self, keys: dict[str, Kind]) -> dict[str, Any]:
+    def chosen(self, keys: dict[str, ValueKind]) -> dict[str, Any]:
         """Return those of these keys that are there, with their values."""
         values = {key: self.get(key, kind) for key, kind in keys.items()}
         return {key: value for key, value in values.items() if key in self}

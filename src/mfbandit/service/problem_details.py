@@ -59,7 +59,7 @@ class ProblemDetail:
         return _HEADERS.get(HTTPStatus(self.status), {})
 
 
-class Kind(NamedTuple):
+class ErrorKind(NamedTuple):
     """How errors of a class are told."""
 
     error: type[errors.MFBanditError]
@@ -70,20 +70,20 @@ class Kind(NamedTuple):
 
 # The special before the general: the first that fits is used.
 KINDS = (
-    Kind(errors.CapitalExhausted, "capital-exhausted", 409, "Capital exhausted"),
-    Kind(errors.ExperimentPaused, "paused", 409, "Experiment paused"),
-    Kind(errors.NoActiveArms, "no-active-arms", 409, "No active arms"),
-    Kind(errors.NoResults, "no-results", 409, "No results yet"),
-    Kind(errors.Conflict, "conflict", 409, "Conflict"),
-    Kind(errors.UnknownPlay, "unknown-play", 404, "Unknown play"),
-    Kind(errors.UnknownExperiment, "unknown-experiment", 404, "Unknown experiment"),
-    Kind(errors.NotAllowed, "not-allowed", 403, "Not allowed"),
-    Kind(errors.StoreUnavailable, "unavailable", 503, "Store unavailable"),
-    Kind(errors.StoreHeld, "unavailable", 503, "Store unavailable"),
-    Kind(errors.StoreDamaged, "damaged", 500, "Store damaged"),
-    Kind(errors.InternalServiceError, "internal", 500, "Internal error"),
-    Kind(errors.StoreError, "unavailable", 503, "Store unavailable"),
-    Kind(errors.InvalidArgument, "invalid", 422, "Invalid request"),
+    ErrorKind(errors.CapitalExhausted, "capital-exhausted", 409, "Capital exhausted"),
+    ErrorKind(errors.ExperimentPaused, "paused", 409, "Experiment paused"),
+    ErrorKind(errors.NoActiveArms, "no-active-arms", 409, "No active arms"),
+    ErrorKind(errors.NoResults, "no-results", 409, "No results yet"),
+    ErrorKind(errors.Conflict, "conflict", 409, "Conflict"),
+    ErrorKind(errors.UnknownPlay, "unknown-play", 404, "Unknown play"),
+    ErrorKind(errors.UnknownExperiment, "unknown-experiment", 404, "Unknown experiment"),
+    ErrorKind(errors.NotAllowed, "not-allowed", 403, "Not allowed"),
+    ErrorKind(errors.StoreUnavailable, "unavailable", 503, "Store unavailable"),
+    ErrorKind(errors.StoreHeld, "unavailable", 503, "Store unavailable"),
+    ErrorKind(errors.StoreDamaged, "damaged", 500, "Store damaged"),
+    ErrorKind(errors.InternalServiceError, "internal", 500, "Internal error"),
+    ErrorKind(errors.StoreError, "unavailable", 503, "Store unavailable"),
+    ErrorKind(errors.InvalidArgument, "invalid", 422, "Invalid request"),
 )
 
 
