@@ -1,0 +1,106 @@
+"""Plays that are not told in time are taken back, and late results still count."""
+
+import pytest
+
+from mfbandit import (
+    Conflict,
+    Store,
+)
+from mfbandit.experiment.events import (
+    ArmSetAside,
+    Asked,
+    Expired,
+    Renewed,
+)
+from tests.support.stores import make, seen
+
+
+class TestLeases:
+    def test_a_play_is_taken_back_and_takes_one_late_result(self, place, clock):
+        with Store(place, clock=clock) as store:
+            experiment = make(store, capital=30, lease=60)
+            late = experiment.ask()
+            clock.now += 60
+            again = experiment.ask()
+            assert (again.arm, again.id != late.id) == (late.arm, True)
+            assert [type(event) for event in experiment.log] == [Asked, Expired, Asked]
+            experiment.tell(late, 0.5)
+            experiment.tell(late, 0.5)
+            with pytest.raises(Conflict, match="already has the outcome Told"):
+                experiment.tell(late, 0.6)
+            assert (experiment.spent, experiment.reserved) == (1.0, 1.0)
+            before = seen(experiment)
+        with Store(place, clock=clock) as store:
+            assert seen(store.open("exp")) == before
+
+    def test_leases_run_on_while_nobody_has_the_store_open(self, place, clock):
+        with Store(place, clock=clock) as store:
+            play = make(store, lease=60).ask()
+            longer = store.open("exp").ask(lease=500)
+            for_ever = make(store, "other", lease=None).ask()
+        clock.now += 100
+        with Store(place, clock=clock) as store:
+            experiment = store.open("exp")
+            experiment.expire()
+            assert [one.id for one in experiment.pending] == [longer.id]
+            assert list(experiment.leases) == [longer.id]
+            assert [one.id for one in store.open("other").pending] == [for_ever.id]
+            experiment.fail(play, cost=0.5)
+            with pytest.raises(Conflict, match="already has the outcome Failed"):
+                experiment.tell(play, 0.5)
+
+    def test_renewing(self, place, clock):
+        with Store(place, clock=clock) as store:
+            experiment = make(store, lease=60)
+            play = experiment.ask()
+            clock.now += 50
+            assert experiment.renew(play) == clock.now + 60
+        with Store(place, clock=clock) as store:
+            experiment = store.open("exp")
+            clock.now += 50
+            experiment.expire()
+            assert len(experiment.pending) == 1
+            clock.now += 11
+            with pytest.raises(Conflict, match="only a pending play can be renewed, got Expired"):
+                experiment.renew(play)
+            assert Renewed in {type(event) for event in experiment.log}
+            assert experiment.renew(experiment.ask(), lease=1e9) == clock.now + 1e9
+
+    def test_the_end_of_a_lease_that_was_renewed_is_no_end(self, place, clock):
+        with Store(place, clock=clock) as store:
+            experiment = make(store, lease=10)
+            play = experiment.ask()
+            experiment.renew(play, lease=100)
+            clock.now += 50
+            experiment.expire()
+            experiment.ask()
+            assert play in experiment.pending
+            experiment.add_results([(0, 0, 0.5, None)])
+            *_, asked, _ = experiment.records()
+            assert asked.due is None
+        with Store(place, clock=clock) as store:
+            store.open("exp").ask()
+            assert play in store.open("exp").pending
+            clock.now += 51
+            store.open("exp").expire()
+            assert play not in store.open("exp").pending
+
+    def test_three_in_a_row_set_an_arm_aside(self, tmp_path, clock):
+        with Store(tmp_path / "store.db", clock=clock) as store:
+            experiment = make(store, lease=60)
+            experiment.ask()
+            for _ in range(3):
+                clock.now += 61
+                arm = experiment.ask().arm
+            assert arm == 1
+            assert experiment.set_aside == (0,)
+            assert ArmSetAside(0) in experiment.log
+
+    @pytest.mark.parametrize("lease", [0, -1, float("nan"), float("inf"), "x"])
+    def test_must_be_positive(self, tmp_path, lease):
+        with Store(tmp_path / "store.db") as store:
+            with pytest.raises(ValueError, match="lease must be"):
+                make(store, lease=lease)
+            with pytest.raises(ValueError, match="lease must be"):
+                make(store).ask(lease=lease)
+            assert store.open("exp").pending == ()
