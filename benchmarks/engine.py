@@ -81,7 +81,7 @@ def by_engine(problem: mfb.Problem, policy: mfb.UCB | mfb.MFUCB) -> Timed:
     return run
 
 
-def by_scan(scan: Any, problem: mfb.Problem, policy: mfb.UCB | mfb.MFUCB, *more: bool) -> Timed:  # noqa: ANN401
+def by_scan(scan: Callable[..., object], problem: mfb.Problem, policy: mfb.UCB | mfb.MFUCB, *more: bool) -> Timed:
     """Time of n steps of a scan."""
     arguments = scan_arguments(problem, policy)
 

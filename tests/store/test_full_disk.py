@@ -175,7 +175,7 @@ def look(load: crash.Load) -> None:
     assert answer.headers["retry-after"] == "1"
     problem = answer.json()
     assert problem["type"] == "urn:mfbandit:unavailable"
-    assert problem["title"] == "The store cannot be used now"
+    assert problem["title"] == "Store unavailable"
     assert f"{load.service.place} cannot be used now: " in problem["detail"]
     assert "disk" in problem["detail"]
     assert httpx.get(url).status_code == 200
