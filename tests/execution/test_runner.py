@@ -437,7 +437,7 @@ class TestInterrupts:
 
         with Store(tmp_path / "a.db") as store:
             exp = store.create("e", MFUCB(), arms=3, fidelities=FID, lease=None)
-            monkeypatch.setattr(Ticket, "wait", interrupted)
+            monkeypatch.setattr(exp, "_settle", interrupted)
             with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
                 run(exp, objectives.noisy, pool, plays=100)
             assert exp.pending == ()
@@ -532,7 +532,7 @@ class TestStored:
         with ThreadPoolExecutor(1) as pool:
             ran = run(exp, objective, pool)
         assert ran.told == 2
-        assert "was not accepted: play" in caplog.text
+        assert "was not accepted: Play" in caplog.text
 
 
 class Silent(Executor):

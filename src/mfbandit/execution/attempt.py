@@ -24,7 +24,7 @@ class SeededPlay(Play):
     """A play with a random seed of its own: what an objective is called with.
 
     Args:
-        seed: below 2³². It depends on the seed of the whole run and on the play, and is the same in every attempt, so
+        seed: below 2³². It depends on the seed of the whole run and on the play. It is the same in every attempt, so
             that a worker that dies changes no result.
         attempt: 1 the first time, 2 after a first failure, and so on.
 

@@ -71,8 +71,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
             where the play did not cost what its fidelity costs. For processes and Dask it has to be picklable.
         executor: threads, processes, Dask's ``client.get_executor()``, or any other of concurrent.futures's kind. It is
             not shut down. If a process of a standard pool dies, every worker becomes a process of its own.
-        workers: how many plays to make at once, where the executor does not say how many workers it has, or where
-            it starts them by how much there is to do, as an adaptive Dask cluster does.
+        workers: how many plays to make at once. It is needed where the executor does not say how many workers it has,
+            and useful where it starts them on demand, as an adaptive Dask cluster does.
         retries: how often a failed attempt is repeated.
         timeout: seconds that an attempt may take. A process is interrupted then, or ended if it does not react. A
             thread cannot be interrupted: the objective is left in a thread of its own, and the worker goes on. A play

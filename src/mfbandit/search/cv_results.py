@@ -33,21 +33,23 @@ def cv_results(
         bounds: of every candidate at every fidelity; (M, K).
         estimates: of the candidates' scores at the highest fidelity; (K,).
         best: the candidate that was chosen.
+
+    >>> from mfbandit.core import Fidelities, Stats, SubGaussian, bounds_table
+    >>> from mfbandit.search.fit_and_score import FitResult
+    >>> stats, fidelities = Stats.empty(1, 2), Fidelities([1], concentration=SubGaussian(0.1), names=["all"])
+    >>> stats.counts[:], stats.sums[:] = 1, [[0.5, 0.75]]
+    >>> trials = [Trial(arm, 0, 0, 1.0, FitResult(score, 0.1)) for arm, score in enumerate([0.5, 0.75])]
+    >>> estimates = ScoreEstimates(stats.sums[0], stats.sums[0] - 0.1, stats.sums[0] + 0.1)
+    >>> table = bounds_table(stats, fidelities, 2.0, ["a", "b"])
+    >>> results = cv_results(trials, [{"C": 1}, {"C": 10}], bounds=table, estimates=estimates, best=1)
+    >>> results["rank_test_score"].tolist(), results["split0_test_score"].tolist(), results["fidelity"].tolist()
+    ([2, 1], [0.5, 0.75], ['all', 'all'])
     """
     highest = _highest_fidelities(bounds.plays)
     shown = [_scored(trials, arm, int(fidelity)) for arm, fidelity in enumerate(highest)]
-    results = [[trial.outcome for trial in each] for each in shown]
-    scores = [np.array([result.score for result in each]) for each in results]
-    table: dict[str, Any] = {}
-    for name in ("fit_time", "score_time"):
-        values = [np.array([getattr(result, name) for result in each]) for each in results]
-        table[f"mean_{name}"], table[f"std_{name}"] = _each(np.mean, values), _each(np.std, values)
-    table |= _param_columns(params)
+    table = _time_columns(shown) | _param_columns(params)
     table["params"] = [dict(one) for one in params]
-    by_split = [{trial.split: trial.outcome.score for trial in each} for each in shown]
-    for i in range(1 + max(max(each, default=-1) for each in by_split)):
-        table[f"split{i}_test_score"] = np.array([each.get(i, np.nan) for each in by_split])
-    table["mean_test_score"], table["std_test_score"] = _each(np.mean, scores), _each(np.std, scores)
+    table |= _score_columns(shown)
     table["rank_test_score"] = _ranks(
         np.array([estimates.estimate, table["mean_test_score"]]), highest, top=len(bounds.plays) - 1, best=best
     )
@@ -84,6 +86,24 @@ def _scored(trials: Sequence[Trial], arm: int, fidelity: int) -> list[Trial]:
 
 def _each(statistic: Callable[[FloatArray], Any], values: Sequence[FloatArray]) -> FloatArray:
     return np.array([statistic(one) if len(one) else np.nan for one in values])
+
+
+def _time_columns(shown: Sequence[Sequence[Trial]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    for name in ("fit_time", "score_time"):
+        values = [np.array([getattr(trial.outcome, name) for trial in each]) for each in shown]
+        columns[f"mean_{name}"], columns[f"std_{name}"] = _each(np.mean, values), _each(np.std, values)
+    return columns
+
+
+def _score_columns(shown: Sequence[Sequence[Trial]]) -> dict[str, Any]:
+    columns: dict[str, Any] = {}
+    by_split = [{trial.split: trial.outcome.score for trial in each} for each in shown]
+    for i in range(1 + max(max(each, default=-1) for each in by_split)):
+        columns[f"split{i}_test_score"] = np.array([each.get(i, np.nan) for each in by_split])
+    scores = [np.array([trial.outcome.score for trial in each]) for each in shown]
+    columns["mean_test_score"], columns["std_test_score"] = _each(np.mean, scores), _each(np.std, scores)
+    return columns
 
 
 def _param_columns(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:

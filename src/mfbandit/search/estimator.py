@@ -41,11 +41,11 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
     r"""A search that fits candidates on small samples first, and on large ones only where small ones cannot tell.
 
     A candidate is an arm. A play is one fit-and-score on one train/test split, with a fraction of the training samples
-    (a fidelity); the score is the reward. It costs its fraction of a full fit, so that a capital of 40 pays for 40 fits
-    on all training samples, or for 640 on a sixteenth of them. A policy of the package decides where the capital goes.
+    (a fidelity); the score is the reward. It costs its fraction of a full fit: a capital of 40 pays for 40 fits on all
+    training samples, or for 640 on a sixteenth of them. A policy of the package decides where the capital goes.
 
     The i-th play of every candidate at a fidelity is on the same split i, so that candidates are compared on equal
-    terms, and each further play is on a new one. Samples are stratified for classifiers, and nested: the one at a
+    terms. Each further play is on a new split. Samples are stratified for classifiers, and nested: the one at a
     smaller fraction is part of the one at a larger. The test part is always whole. With a number of folds as ``cv``,
     and with a splitter that shuffles, splits never end: after its own, new shuffles follow. A splitter that does not
     shuffle has no more than its own: a candidate that has seen them all with all training samples has the score that

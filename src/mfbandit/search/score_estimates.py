@@ -36,6 +36,13 @@ def estimates_by_model(model: GaussianChain, stats: Stats, rows: list[int], devi
         stats: all results.
         rows: the fidelities that the model links.
         deviations: half the width of the bounds, in posterior deviations.
+
+    >>> from mfbandit import MFTopTwo
+    >>> stats, fidelities = Stats.empty(fidelities=1, arms=2), Fidelities([1])
+    >>> stats.counts[:], stats.sums[:], stats.squares[:] = 2, [[0.4, 0.8]], [[0.1, 0.34]]
+    >>> found = estimates_by_model(MFTopTwo(10).remember(stats, fidelities), stats, [0], deviations=2.0)
+    >>> found.estimate.round(2).tolist(), bool((found.lower < found.upper).all())
+    ([0.28, 0.32], True)
     """
     belief = Posterior(model, stats, rows)
     half = deviations * belief.deviations

@@ -6,14 +6,14 @@ from mfbandit.core import Fidelities
 from mfbandit.errors import CapitalExhausted, ExperimentPaused, InvalidArgument, NoActiveArms
 from mfbandit.experiment import PastResult
 from mfbandit.policies import MFUCB, UCB
-from mfbandit.testing.contract import require, require_equal, require_error
-from mfbandit.testing.contract_examples import (
+from mfbandit.testing._contract_examples import (
     FIDELITIES,
     MakeExperiment,
     make_both,
     make_usual,
     require_same_plays,
 )
+from mfbandit.testing.contract import require, require_equal, require_error
 
 
 def failing_arms_are_set_aside(make: MakeExperiment) -> None:

@@ -7,8 +7,7 @@ from mfbandit.core import Play
 from mfbandit.errors import CapitalExhausted, Conflict, InvalidArgument, NoResults, UnknownPlay
 from mfbandit.experiment import AnyExperiment, Result
 from mfbandit.policies import MFUCB, UCB
-from mfbandit.testing.contract import require, require_equal, require_error
-from mfbandit.testing.contract_examples import (
+from mfbandit.testing._contract_examples import (
     ARMS,
     FIDELITIES,
     MakeExperiment,
@@ -17,6 +16,7 @@ from mfbandit.testing.contract_examples import (
     make_usual,
     reward_of,
 )
+from mfbandit.testing.contract import require, require_equal, require_error
 
 
 def plays_are_the_policys(make: MakeExperiment) -> None:

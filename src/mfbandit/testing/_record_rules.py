@@ -8,8 +8,7 @@ from mfbandit.core import Stats
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import AnyExperiment, Experiment, Noted
 from mfbandit.policies import MFUCB
-from mfbandit.testing.contract import require, require_equal, require_error
-from mfbandit.testing.contract_examples import (
+from mfbandit.testing._contract_examples import (
     ARMS,
     FIDELITIES,
     MakeExperiment,
@@ -19,6 +18,7 @@ from mfbandit.testing.contract_examples import (
     require_same_plays,
     reward_of,
 )
+from mfbandit.testing.contract import require, require_equal, require_error
 
 
 def pending_plays_are_listed(make: MakeExperiment) -> None:
