@@ -1,4 +1,4 @@
-"""What can go wrong, as classes: whoever catches one knows whose turn it is.
+"""What can go wrong, as classes.
 
 Every error that this package raises on purpose is an :class:`MFBanditError`. Each also is the built-in exception that
 fits, so that ``except ValueError`` works as expected. Anything else that comes out of the package is a bug.
