@@ -104,6 +104,12 @@ def begin(truth: Truth, run: RunState, heap_arms: int = HEAP_ARMS) -> HeapState:
         truth: what rewards are drawn from.
         run: where the run stands.
         heap_arms: with more arms than this some sleep, and twins are looked for.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.simulation.engines import heap_ucb
+    >>> from mfbandit.simulation.engines.interface import begin_run
+    >>> begin_run(heap_ucb, paper_problem(3), UCB(), np.array([100.0])).state.sleepers.numbers.tolist()
+    [200]
     """
     k, m = run.counts.shape
     ties = truth.kind != GAUSSIAN or bool((truth.sigmas == 0).any())

@@ -109,6 +109,8 @@ class EngineRun(Generic[Rule, State]):
     def advance(self, rng: np.random.Generator, steps: int) -> None:
         """Make up to ``steps`` more plays, without Python's lock; fewer where the capital is spent.
 
+        :func:`begin_run` has an example.
+
         Args:
             rng: where chance comes from, one draw a play as in :meth:`~mfbandit.Problem.draw`.
             steps: how many plays at most.

@@ -68,7 +68,14 @@ def prepare(problem: Problem, policy: UCB | MFUCB, _capital: float) -> KLRule:
 
 
 def begin(_truth: Truth, run: RunState) -> KLState:
-    """The state before the first play: nothing learned."""
+    """The state before the first play: nothing learned.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.simulation.engines import kl_ucb
+    >>> from mfbandit.simulation.engines.interface import begin_run
+    >>> begin_run(kl_ucb, paper_problem(3), UCB(kl=True), np.array([100.0])).state.keys.shape
+    (200,)
+    """
     shape = run.counts.shape
     return KLState(np.zeros(shape), np.full(shape, np.nan), np.full(shape[0], np.inf), np.zeros(1))
 

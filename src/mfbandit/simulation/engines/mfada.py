@@ -85,7 +85,14 @@ def prepare(problem: Problem, _policy: MFAda, capital: float) -> AdaRule:
 
 
 def begin(_truth: Truth, run: RunState) -> AdaState:
-    """The state before the first play: nothing learned."""
+    """The state before the first play: nothing learned.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.simulation.engines import mfada
+    >>> from mfbandit.simulation.engines.interface import begin_run
+    >>> begin_run(mfada, paper_problem(3), MFAda(), np.array([100.0])).state.deviations.shape
+    (200, 2)
+    """
     shape = run.counts.shape
     k = shape[0]
     return AdaState(

@@ -109,7 +109,14 @@ def prepare(problem: Problem, policy: MFBayes, capital: float) -> BayesRule:
 
 
 def begin(_truth: Truth, run: RunState) -> BayesState:
-    """The state before the first play: nothing learned, nothing fitted."""
+    """The state before the first play: nothing learned, nothing fitted.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.simulation.engines import mfbayes
+    >>> from mfbandit.simulation.engines.interface import begin_run
+    >>> begin_run(mfbayes, paper_problem(3), MFBayes(), np.array([100.0])).state.fit.noise.tolist()
+    [0.0, 0.0]
+    """
     k, r = run.counts.shape
     return BayesState(
         ArmResults(run.counts, np.zeros((k, r)), np.zeros((k, r))),  # the counts are the run's own
