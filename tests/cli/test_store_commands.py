@@ -114,7 +114,7 @@ class TestOnFileAndService:
         assert told("experiment", "tell", place, "ads", play, 0.5) == {"play": play, "reward": 0.5}
         refused(call("experiment", "tell", place, "ads", play, 0.75), 2, play, "reward=0.5", "reward=0.75")
         refused(
-            call("experiment", "tell", place, "ads", "nobody-0", 1), 2, "asked from this experiment, got 'nobody-0'"
+            call("experiment", "tell", place, "ads", "nobody-0", 1), 2, "'nobody-0' was not asked from this experiment"
         )
         refused(call("experiment", "tell", place, "ads", plays[1]["id"], "nan"), 2, "reward must be finite, got nan")
         refused(call("experiment", "tell", place, "ads", plays[1]["id"], 43), 2, "reward must lie in 0 to 1", "got 43")
@@ -161,7 +161,7 @@ class TestOnFileAndService:
 
     def test_pause_and_resume(self, place):
         assert done("experiment", "pause", place, "ads") == "ads: paused\n"
-        refused(call("experiment", "ask", place, "ads"), 1, "the experiment is paused")
+        refused(call("experiment", "ask", place, "ads"), 1, "The experiment is paused")
         assert told("experiment", "resume", place, "ads") == {"name": "ads", "done": "resume"}
         told("experiment", "ask", place, "ads")
 
@@ -189,7 +189,7 @@ class TestOnFileAndService:
     def test_notes(self, place):
         assert done("experiment", "note", place, "ads", "hello, wörld") == "ads: noted\n"
         assert "hello, w" in done("experiment", "export", place, "ads", "--format", "jsonl")
-        refused(call("experiment", "note", place, "ads", " "), 2, "not empty")
+        refused(call("experiment", "note", place, "ads", " "), 2, "must not be empty")
 
     def test_delete_wants_the_name_again(self, place):
         refused(
@@ -212,7 +212,7 @@ class TestOnFileAndService:
 
     def test_one_that_is_not_there(self, place):
         for command in ("ask", "status", "pause", "export"):
-            refused(call("experiment", command, place, "no-such"), 2, "'no-such'", "that are there", "ads")
+            refused(call("experiment", command, place, "no-such"), 2, "Experiment not found: 'no-such'", "ads")
 
     @pytest.mark.parametrize("kind", ["csv", "jsonl"])
     def test_what_was_exported_can_be_imported(self, place, toml, tmp_path, kind):
@@ -275,7 +275,7 @@ class TestCreate:
         refused(call("experiment", "create", "--", tmp_path / "a.db", name, toml), 2, "name must be 1 to 64 letters")
 
     def test_places_that_are_none(self, tmp_path, toml):
-        refused(call("experiment", "create", tmp_path / "no" / "a.db", "ads", toml), 1, "folder that is there")
+        refused(call("experiment", "create", tmp_path / "no" / "a.db", "ads", toml), 2, "Folder not found")
         refused(call("experiment", "create", tmp_path, "ads", toml), 1, "is a folder, not a store file")
         refused(call("experiment", "create", "mysql://h/d", "ads", toml), 2, "a file or a postgresql:// address")
         refused(
@@ -432,7 +432,7 @@ class TestServe:
 
     def test_starts_that_are_refused(self, tmp_path):
         refused(call("serve", tmp_path / "a.db", "--host", "0.0.0.0"), 1, "has no token")  # noqa: S104
-        refused(call("serve", tmp_path / "no" / "a.db"), 1, "folder that is there")
+        refused(call("serve", tmp_path / "no" / "a.db"), 2, "Folder not found")
         assert call("serve", tmp_path / "a.db", "--port", 65536).exit_code == 2
         assert call("serve").exit_code == 2
 

@@ -211,7 +211,7 @@ class TestAskTell:
         def interrupted(*_):
             raise KeyboardInterrupt
 
-        monkeypatch.setattr(exp, "_remember", interrupted)
+        monkeypatch.setattr(exp.folded, "_remember", interrupted)
         with pytest.raises(KeyboardInterrupt):
             exp.tell(play, 0.5)
         again = Experiment.from_json(exp.to_json())

@@ -161,7 +161,7 @@ class TestPlays:
         create(client, "poor", capital=2)
         address = "/api/experiments/poor"
         assert len(ask(client, address, n=5)) == 2
-        problem(post(client, f"{address}/ask"), 409, "capital-exhausted", "costs 1", "capital 2", "only 0 is left")
+        problem(post(client, f"{address}/ask"), 409, "capital-exhausted", "costs 1", "capital 2", "only 0 of")
         assert client.get(address).json()["state"] == "exhausted"
 
     def test_tell_takes_a_result_once(self, client, ads):
@@ -251,7 +251,7 @@ class TestViews:
         return ads
 
     def test_best(self, client, ads):
-        problem(client.get(f"{ads}/best"), 409, "no-results", "at least one result")
+        problem(client.get(f"{ads}/best"), 409, "no-results", "There is no result")
         tell(client, ads, ask(client, ads))
         assert client.get(f"{ads}/best").json() == {"arm": 0, "label": "a"}
 
@@ -296,7 +296,7 @@ class TestControls:
     def test_pause_and_resume(self, client, ads):
         (play,) = ask(client, ads)
         assert post(client, f"{ads}/pause").json()["state"] == "paused"
-        problem(post(client, f"{ads}/ask"), 409, "paused", "once it is resumed")
+        problem(post(client, f"{ads}/ask"), 409, "paused", "resume it")
         tell(client, ads, [play])
         assert post(client, f"{ads}/resume").json()["state"] == "running"
         ask(client, ads)
@@ -333,7 +333,7 @@ class TestControls:
         for _ in range(2):
             post(client, f"{ads}/notes", text="hello", request_key="k").raise_for_status()
         assert [event["text"] for event in events(client, ads)] == ["hello"]
-        problem(post(client, f"{ads}/notes", text="  "), 422, "invalid", "not empty, got '  '")
+        problem(post(client, f"{ads}/notes", text="  "), 422, "invalid", "must not be empty, got '  '")
         problem(post(client, f"{ads}/notes", text="x" * 10_001), 422, "invalid", "body.text")
 
 
@@ -351,8 +351,8 @@ def test_tokens_are_made_listed_and_revoked(tmp_path):
         assert known.keys() == {"id", "name", "scope", "created"}
         problem(post(client, "/api/tokens", name="x", scope="root"), 422, "invalid", "body.scope", "got 'root'")
         problem(post(client, "/api/tokens", name="a\nb", scope="read"), 422, "invalid", "printable")
-        problem(client.delete("/api/tokens/00000000"), 422, "invalid", "id of one, got '00000000'")
-        problem(client.delete("/api/tokens/x"), 422, "invalid", "id of one, got 'x'")
+        problem(client.delete("/api/tokens/00000000"), 422, "invalid", "Token not found: '00000000'")
+        problem(client.delete("/api/tokens/x"), 422, "invalid", "Token not found: 'x'")
         assert client.delete(f"/api/tokens/{known['id']}").json() == {"revoked": known["id"]}
 
 

@@ -305,7 +305,7 @@ class TestTokens:
                 assert reader.list() == store.list()
             store.revoke_token(public)
             assert public not in store.tokens()
-            with pytest.raises(ValueError, match=f"got '{public}'"):
+            with pytest.raises(ValueError, match=f"Token not found: '{public}'"):
                 store.revoke_token(public)
 
     def test_one_read_from_a_file_may_end_in_a_new_line(self, guarded):

@@ -12,7 +12,7 @@ from mfbandit._internal.imports import needed_for
 from mfbandit.errors import InvalidArgument, NotAllowed
 from mfbandit.store import Store
 
-with needed_for("a service", "service"):
+with needed_for("the service", "service"):
     import uvicorn
 
     from mfbandit.service.app import create_app
