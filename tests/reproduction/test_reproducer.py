@@ -126,14 +126,15 @@ def test_other_settings_make_them_again(made):
     assert load_record(made, "means", Settings(5, 4, True)) is None
 
 
+@pytest.fixture(scope="module")
+def one_panel(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("partition")
+    reproduce(folder, runs=2, only="partition")
+    return folder
+
+
 class TestRecords:
     settings = Settings(2, 0, False)
-
-    @pytest.fixture(scope="class")
-    def one_panel(self, tmp_path_factory):
-        folder = tmp_path_factory.mktemp("partition")
-        reproduce(folder, runs=2, only="partition")
-        return folder
 
     @pytest.fixture
     def folder(self, one_panel, tmp_path):
