@@ -58,6 +58,7 @@ def engine_plays(problem, policy, n, seed, stretch=10**9):
 
 
 class TestPlays:
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_policy_plain_rule_and_engine(self, number):
         problem = small(number, 20)
@@ -65,6 +66,7 @@ class TestPlays:
         assert policy_plays(problem, MFBayes(), 1200, 7, check_chain) == plain
         assert engine_plays(problem, MFBayes(), 1200, 7) == plain
 
+    @pytest.mark.no_cover
     @given(problems(max_arms=8), st.integers(0, 100))
     @settings(max_examples=60, deadline=None)
     def test_on_any_problem(self, problem, seed):
@@ -79,6 +81,7 @@ class TestPlays:
         problem = small(number, 60)
         assert engine_plays(problem, MFBayes(), 20_000, 3) == policy_plays(problem, MFBayes(), 20_000, 3)
 
+    @pytest.mark.no_cover
     @pytest.mark.parametrize(
         "policy", [MFBayes(), MFBayes(safeguard=0.1), MFBayes(r0=1, nu0=1, nu=3, kappa=5)], ids=str
     )
