@@ -1,5 +1,6 @@
 """What tests share. Hypothesis draws the same examples everywhere, so that a failure can be seen again."""
 
+import os
 import secrets
 import signal
 from collections.abc import Generator, Iterator
@@ -17,6 +18,8 @@ settings.load_profile("repeatable")
 
 # A shell lets jobs in the background ignore Ctrl-C, and their children with them; tests send it.
 signal.signal(signal.SIGINT, signal.default_int_handler)
+
+MEASURED = "COVERAGE_PROCESS_CONFIG"  # in the environment of a process whose lines are counted
 
 # A test has the marker if it uses one of these fixtures, or is the case of that name.
 MARKED = {"postgres": {"postgres", "postgres_server", "own_postgres"}, "browser": {"browser"}}
@@ -40,12 +43,31 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     items.sort(key=lambda item: item.path not in slow)
 
 
+# A test worker is a subprocess in which lines are counted three times over, each from where the one before it was
+# stopped: by coverage itself, as in any subprocess, and twice by pytest-cov. Only the last may be left, or pausing it
+# for a test would let the one before it go on.
+
+
+@pytest.hookimpl(optionalhook=True)
+def pytest_xdist_setupnodes() -> None:
+    """Start test workers in which coverage does not start by itself."""
+    os.environ.pop(MEASURED, None)
+
+
+@pytest.hookimpl(tryfirst=True)
+def pytest_sessionstart(session: pytest.Session) -> None:
+    """Stop what pytest-cov started in a test worker before it knew that it was one."""
+    counting = getattr(session.config.pluginmanager.getplugin("_cov"), "cov_controller", None)
+    if counting is not None and hasattr(session.config, "workerinput"):
+        counting.pause()
+
+
 @pytest.hookimpl(wrapper=True)
 def pytest_runtest_call(item: pytest.Item) -> Generator[None, None, None]:
     """Count no lines of processes that a test starts whose own lines are not counted."""
     with pytest.MonkeyPatch.context() as patch:
         if item.get_closest_marker("no_cover"):
-            patch.delenv("COVERAGE_PROCESS_CONFIG", raising=False)
+            patch.delenv(MEASURED, raising=False)
         yield
 
 

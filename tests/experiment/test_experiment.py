@@ -545,6 +545,7 @@ class TestLooking:
         assert history.costs.tolist() == [3, 1]
 
 
+@pytest.mark.no_cover
 @settings(max_examples=40)
 @given(problems(max_arms=5, max_fidelities=3), st.integers(0, 2**32), st.sampled_from([0.02, 2.0]))
 def test_plays_ahead_of_results_are_those_by_hand(problem, seed, rho):

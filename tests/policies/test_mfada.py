@@ -55,11 +55,13 @@ def engine_plays(problem, policy, n, seed, stretch=10**9):
 
 
 class TestPlays:
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_policy_and_plain_rule(self, number):
         problem = small(number, 25)
         assert policy_plays(problem, MFAda(), 1500, 7) == naive_plays(problem, 1500, 7)
 
+    @pytest.mark.no_cover
     @given(problems(max_arms=8), st.integers(0, 100))
     @settings(max_examples=60, deadline=None)
     def test_policy_plain_rule_and_engine_on_any_problem(self, problem, seed):
@@ -90,6 +92,7 @@ class TestPlays:
         problem = paper_problem(number, seed=2)
         assert engine_plays(problem, MFAda(), 3000, 3) == policy_plays(problem, MFAda(), 3000, 3)
 
+    @pytest.mark.no_cover
     @given(problems(max_arms=12), st.sampled_from([UCB, MFUCB]), st.sampled_from([1, 37, 10**9]))
     @settings(max_examples=60, deadline=None)
     def test_kl_engine_and_policy_on_any_problem(self, problem, kind, stretch):

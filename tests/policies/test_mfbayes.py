@@ -48,6 +48,7 @@ def naive_plays(problem, n, seed):
 
 
 class TestPlays:
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_policy_plain_rule_and_engine(self, number):
         problem = small(number, 20)
@@ -55,6 +56,7 @@ class TestPlays:
         assert policy_plays(problem, MFBayes(), 1200, 7, check_chain) == plain
         assert engine_plays(problem, MFBayes(), 1200, 7) == plain
 
+    @pytest.mark.no_cover
     @given(problems(max_arms=8), st.integers(0, 100))
     @settings(max_examples=60, deadline=None)
     def test_on_any_problem(self, problem, seed):
@@ -69,6 +71,7 @@ class TestPlays:
         problem = small(number, 60)
         assert engine_plays(problem, MFBayes(), 20_000, 3) == policy_plays(problem, MFBayes(), 20_000, 3)
 
+    @pytest.mark.no_cover
     @pytest.mark.parametrize(
         "policy", [MFBayes(), MFBayes(safeguard=0.1), MFBayes(r0=1, nu0=1, nu=3, kappa=5)], ids=str
     )

@@ -50,6 +50,7 @@ def played_out(exp, reward):
     return plays
 
 
+@pytest.mark.no_cover
 class TestPlays:
     @pytest.mark.parametrize("look", [0.05, 0.5, 2])
     @pytest.mark.parametrize("number", [1, 2, 3, 4])

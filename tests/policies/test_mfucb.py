@@ -24,6 +24,7 @@ def ask_tell(problem, policy, n, rng):
     return plays
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("number", [1, 2, 3, 4])
 @pytest.mark.parametrize("policy", [UCB(), MFUCB(), MFUCB(rho=0.02)])
 def test_same_plays_as_by_hand_on_the_papers_problems(number, policy):
@@ -36,6 +37,7 @@ def test_same_plays_as_by_hand_on_the_papers_problems(number, policy):
         assert len({fidelity for _, fidelity in by_hand}) >= min(3, len(problem.fidelities))
 
 
+@pytest.mark.no_cover
 @settings(max_examples=100)
 @given(
     problems(any_psi=True),

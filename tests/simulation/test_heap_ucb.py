@@ -93,6 +93,7 @@ def test_compiled_oracles_are_the_one_by_hand():
             assert scan_plays(scan, problem, policy, n, seed=4).tolist() == [list(play) for play in by_hand]
 
 
+@pytest.mark.no_cover
 @settings(max_examples=10 if WITHOUT_JIT else 150)
 @given(
     problems(max_arms=60),
@@ -174,6 +175,7 @@ def test_nothing_is_compiled_twice():
     assert len(engine.run_on.signatures) == 1
 
 
+@pytest.mark.no_cover
 @settings(max_examples=10 if WITHOUT_JIT else 60)
 @given(
     problems(max_arms=12, max_fidelities=4),

@@ -8,7 +8,7 @@ import pytest
 from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Fidelities, Gaussian, Problem, SubGaussian, paper_problem, theory
 from mfbandit import simulate as run
 
-pytestmark = pytest.mark.slow
+pytestmark = [pytest.mark.slow, pytest.mark.no_cover]
 RHO = 5.0
 # Times K·lambda_M: enough for every fidelity to be used on every problem.
 CAPITAL = {1: 100, 2: 100, 3: 2000, 4: 400}

@@ -26,6 +26,7 @@ from tests.support.strategies import problems
 ADS = Fidelities([1, 10, 60], [0.2, 0.1, 0], Bounded(), names=["a minute", "ten minutes", "an hour"])
 
 
+@pytest.mark.no_cover
 class TestAgainstSimulation:
     """Spending at each fidelity within 5 % of the capital; regret within 8 %, UCB's within 15 % (few plays an arm)."""
 
