@@ -306,7 +306,7 @@ class Experiment:
         return bounds_table(self._state.stats, self._state.fidelities, used, self.arms)
 
     def audit(self) -> Audit:
-        """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.audit`.
+        """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.
 
         It may be looked at after every result: in 99 of 100 experiments no bias that holds is ever refuted. The first
         time that an arm refutes one is an event in the log. Nothing changes by itself; :meth:`set_biases` does it.

@@ -7,9 +7,10 @@ from typing import Any, TypeAlias, cast
 
 import numpy as np
 
+from mfbandit import policies
 from mfbandit._internal.progress import Tick
 from mfbandit._internal.typing import FloatArray
-from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, Policy
+from mfbandit.policies import Policy
 from mfbandit.problems import Account, Problem
 from mfbandit.simulation.engines.interface import Engine, compiled_run
 from mfbandit.simulation.plain import plain_run
@@ -20,10 +21,10 @@ Runner: TypeAlias = Callable[[Problem, Policy, FloatArray, Account, np.random.Ge
 # A module of kernels, and the policies that it runs; these exactly, as a subclass may choose otherwise. It is imported
 # when one of them is simulated, since numba takes its time to load. The first that supports the problem is taken.
 ENGINES: dict[str, tuple[type[Policy], ...]] = {
-    "mfbandit.simulation.engines.heap_ucb": (UCB, MFUCB),
-    "mfbandit.simulation.engines.kl_ucb": (UCB, MFUCB),
-    "mfbandit.simulation.engines.mfada": (MFAda,),
-    "mfbandit.simulation.engines.mfbayes": (MFBayes,),
+    "mfbandit.simulation.engines.heap_ucb": (policies.UCB, policies.MFUCB),
+    "mfbandit.simulation.engines.kl_ucb": (policies.UCB, policies.MFUCB),
+    "mfbandit.simulation.engines.mfada": (policies.MFAda,),
+    "mfbandit.simulation.engines.mfbayes": (policies.MFBayes,),
 }
 FALL_BACK: Runner = plain_run
 
@@ -31,12 +32,12 @@ FALL_BACK: Runner = plain_run
 def engine_for(problem: Problem, policy: Policy) -> Engine[Any, Any, Any] | None:
     """Find the engine that runs this policy on this problem; None if there is none.
 
-    >>> from mfbandit import paper_problem
+    >>> from mfbandit import UCB, paper_problem
     >>> engine_for(paper_problem(3), UCB(kl=True)).__name__
     'mfbandit.simulation.engines.kl_ucb'
     """
-    for module, policies in ENGINES.items():
-        if type(policy) in policies:
+    for module, compiled in ENGINES.items():
+        if type(policy) in compiled:
             engine = _load(module)
             if engine.supports(problem, policy):
                 return engine
