@@ -702,14 +702,14 @@ class Experiment:
             fidelities: the fidelities, where their concentration is one of your own.
         """
         record = experiment_record(text)
-        experiment = cls.begun(record, policy=policy, fidelities=fidelities)
+        experiment = cls.from_definition(record, policy=policy, fidelities=fidelities)
         for event in map(events.from_record, record["log"]):
             check_possible(experiment._state, event)
             experiment._add(event)
         return experiment
 
     @classmethod
-    def begun(
+    def from_definition(
         cls, definition: Mapping[str, Any], *, policy: Policy | None = None, fidelities: Fidelities | None = None
     ) -> "Experiment":
         """The experiment of a :attr:`definition` before its first event, under its own id.
@@ -721,7 +721,7 @@ class Experiment:
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
-        >>> Experiment.begun(exp.definition).id == exp.id
+        >>> Experiment.from_definition(exp.definition).id == exp.id
         True
         """
         given = fidelities or fidelities_from_record(definition["fidelities"])

@@ -15,7 +15,7 @@ from mfbandit.core import Audit, Bounds, Fidelities, Stats, audit, bounds_table
 from mfbandit.errors import InvalidArgument, NoResults
 from mfbandit.experiment import FIELDS, ArmAdded, ArmRestored, ArmRetired, ArmSetAside, BiasRefuted, Event, Failed, Told
 from mfbandit.policies import Policy
-from mfbandit.store import DurableExperiment, Recently
+from mfbandit.store import DurableExperiment, RecentActivity
 
 LEADING_ARMS_SHOWN = 12
 DRAWING_WIDTH, DRAWING_MARGIN = 300.0, 6.0  # of an arm's bounds, in units of the SVG
@@ -231,7 +231,7 @@ def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], *, r
     return f"{_plural(number, 'other arm')} could still be better, by the bounds"
 
 
-def _series(recently: Recently, fidelities: Fidelities) -> dict[str, Any]:
+def _series(recently: RecentActivity, fidelities: Fidelities) -> dict[str, Any]:
     names = [f"fidelity {name}" for name in fidelities.labels]
     return {"names": names, "times": recently.times, "spent": recently.spent}
 

@@ -25,8 +25,8 @@ from mfbandit.experiment import (
     to_record,
 )
 from mfbandit.policies import Policy
-from mfbandit.store.logged_experiment import Folded, LoggedExperiment, Repeatable
-from mfbandit.store.recent import RECENT, Recently
+from mfbandit.store.logged_experiment import LoggedExperiment, LogState, Repeatable
+from mfbandit.store.recent import RECENT, RecentActivity
 from mfbandit.store.writer import Ticket
 
 T = TypeVar("T")
@@ -238,13 +238,13 @@ class DurableExperiment:
         """Whether the assumed biases hold, by all results so far."""
         return self._read(lambda core: core.audit())
 
-    def recently(self) -> Recently:
+    def recently(self) -> RecentActivity:
         """What a page about it shows beyond numbers: spending over time, the latest plays and events, leases."""
         with self._logged.current() as folded:
             core, recent = folded.core, folded.recent
             plays = [(time, core.play(at), core.folded.plays.outcome(at)) for time, at in recent.settled]
             leases = [(core.play(at), due) for at, due in folded.leases.next_to_end(RECENT)]
-            return Recently(*recent.timeline.series(), plays[::-1], list(recent.events)[::-1], leases)
+            return RecentActivity(*recent.timeline.series(), plays[::-1], list(recent.events)[::-1], leases)
 
     @contextmanager
     def still(self) -> Iterator[None]:
@@ -271,7 +271,7 @@ class DurableExperiment:
         """
         plays = self._keep(
             lambda core: core.ask(1 if n is None else n),
-            request=_plays_again(request_key),
+            request=_repeatable_ask(request_key),
             due=lambda folded: self._due(folded, lease),
             expire=True,
         )
@@ -322,7 +322,7 @@ class DurableExperiment:
     def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made."""
         given = list(results)
-        return self._keep(lambda core: core.add_results(given), request=_plays_again(request_key))
+        return self._keep(lambda core: core.add_results(given), request=_repeatable_ask(request_key))
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""
@@ -335,7 +335,7 @@ class DurableExperiment:
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was set aside after failures take part again, by its index or name."""
-        self._keep(lambda core: core.restore_arm(arm), request=_nothing_again(request_key, ArmRestored))
+        self._keep(lambda core: core.restore_arm(arm), request=_repeatable_without_answer(request_key, ArmRestored))
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
@@ -363,7 +363,7 @@ class DurableExperiment:
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
-        self._keep(lambda core: core.note(text), request=_nothing_again(request_key, Noted))
+        self._keep(lambda core: core.note(text), request=_repeatable_without_answer(request_key, Noted))
 
     def expire(self) -> None:
         """Take back the plays whose leases have run out; ``ask`` does so by itself."""
@@ -398,7 +398,7 @@ class DurableExperiment:
 
     # How it is kept
 
-    def _look(self, read: Callable[[Folded], T]) -> T:
+    def _look(self, read: Callable[[LogState], T]) -> T:
         with self._logged.current() as folded:
             return read(folded)
 
@@ -411,21 +411,21 @@ class DurableExperiment:
         verb: Callable[[Experiment], T],
         *,
         request: Repeatable[T] | None = None,
-        due: Callable[[Folded], float | None] = lambda _: None,
+        due: Callable[[LogState], float | None] = lambda _: None,
         expire: bool = False,
     ) -> T:
         result, ticket = self._logged.write(verb, request=request, due=due, expire=expire)
         self._settle(ticket)
         return result
 
-    def _due(self, folded: Folded, lease: float | None) -> float | None:
+    def _due(self, folded: LogState, lease: float | None) -> float | None:
         seconds = folded.lease if lease is None else positive("lease", lease)
         return None if seconds is None else self._logged.home.clock() + seconds
 
 
-def _plays_again(key: str | None) -> Repeatable[list[Play]] | None:
+def _repeatable_ask(key: str | None) -> Repeatable[list[Play]] | None:
     return None if key is None else Repeatable(key, Asked, lambda core, plays: [core.play(at) for at in plays])
 
 
-def _nothing_again(key: str | None, kind: type[Event]) -> Repeatable[None] | None:
+def _repeatable_without_answer(key: str | None, kind: type[Event]) -> Repeatable[None] | None:
     return None if key is None else Repeatable(key, kind, lambda _, __: None)

@@ -74,7 +74,7 @@ class Home(Protocol):
 
 
 @dataclass(eq=False)
-class Folded:
+class LogState:
     """Everything that a log has led to.
 
     Args:
@@ -137,7 +137,7 @@ class LoggedExperiment:
         self._folded = self._load()
 
     @contextmanager
-    def current(self) -> Iterator[Folded]:
+    def current(self) -> Iterator[LogState]:
         """Inside, nothing changes, and what is seen is what was kept."""
         with self.home.lock():
             if self._deleted:
@@ -153,7 +153,7 @@ class LoggedExperiment:
         verb: Callable[[Experiment], T],
         *,
         request: Repeatable[T] | None = None,
-        due: Callable[[Folded], float | None] = lambda _: None,
+        due: Callable[[LogState], float | None] = lambda _: None,
         expire: bool = False,
     ) -> tuple[T, Ticket]:
         """Run a verb in memory and hand its events to the writer.
@@ -193,13 +193,13 @@ class LoggedExperiment:
             self._expire(folded, writer)
             return writer.newest()
 
-    def _expire(self, folded: Folded, writer: Writer) -> None:
+    def _expire(self, folded: LogState, writer: Writer) -> None:
         with self._interrupted_is_stale():
             for play in folded.leases.take_expired(self.home.clock()):
                 folded.core.expire(play)
             self._hand_in(folded, writer, None, None)
 
-    def _hand_in(self, folded: Folded, writer: Writer, request: str | None, due: float | None) -> Ticket:
+    def _hand_in(self, folded: LogState, writer: Writer, request: str | None, due: float | None) -> Ticket:
         news = folded.take_news(self.home.clock(), request, due)
         return writer.submit((folded.end, news)) if news else writer.newest()
 
@@ -240,7 +240,7 @@ class LoggedExperiment:
             _check_as_folded(folded, records)
         return records
 
-    def _load(self) -> Folded:
+    def _load(self) -> LogState:
         with closing(self.home.read()) as connection, connection.reading():
             of = entry(connection, self.name)
             rows, end = read_all(connection, of)
@@ -252,19 +252,21 @@ class LoggedExperiment:
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
         return folded
 
-    def _begin(self, of: Entry, end: LogEnd) -> Folded:
+    def _begin(self, of: Entry, end: LogEnd) -> LogState:
         """The experiment before its first event, and what will be folded beside it."""
         first = _definition(of)
         try:
-            core = Experiment.begun(first, policy=self._given_policy, fidelities=self._given_fidelities)
+            core = Experiment.from_definition(first, policy=self._given_policy, fidelities=self._given_fidelities)
         except InvalidArgument as error:
             where = f"experiment {self.name!r} in {self.home.name}"
             raise InvalidArgument(f"{where} cannot be opened: {error}") from None
         state = core.folded
-        return Folded(of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head)
+        return LogState(
+            of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head
+        )
 
 
-def _check_as_folded(folded: Folded, records: list[Record]) -> None:
+def _check_as_folded(folded: LogState, records: list[Record]) -> None:
     plays = folded.core.folded.plays
     for seq, _, event, *_ in records:
         if seq > folded.events or not isinstance(event, Asked | Told | Failed):

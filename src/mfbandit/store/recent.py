@@ -14,7 +14,7 @@ RECENT = 12  # plays, events and leases that are shown
 
 
 @dataclass(frozen=True)
-class Recently:
+class RecentActivity:
     """What has happened lately, the newest first.
 
     Args:
