@@ -50,7 +50,7 @@ REFUSED: dict[str, Callable[[], object]] = {
     "plotting needs matplotlib: pip install 'mfbandit[plot]'": lambda: mfb.plotting,
     "reproduce needs matplotlib: pip install 'mfbandit[plot]'": reproduced,
     "connect needs httpx: pip install 'mfbandit[service]'": lambda: mfb.connect("http://127.0.0.1:8000"),
-    "a service needs uvicorn: pip install 'mfbandit[service]'": served,
+    "the service needs uvicorn: pip install 'mfbandit[service]'": served,
     "a store in PostgreSQL needs psycopg: pip install 'mfbandit[postgres]'": lambda: mfb.Store("postgresql://host/db"),
     "MFSearchCV needs scikit-learn: pip install 'mfbandit[sklearn]'": lambda: mfb.MFSearchCV,
 }
