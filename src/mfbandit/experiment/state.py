@@ -81,11 +81,6 @@ class State:
     # What is known
 
     @property
-    def policy(self) -> Policy:
-        """The rule that picks plays."""
-        return self._policy
-
-    @property
     def stats(self) -> Stats:
         """What was learned so far: read-only, and current until the next event."""
         shown = self._shown
@@ -238,7 +233,7 @@ class State:
     # What the policy remembers
 
     def _use(self, policy: Policy) -> None:
-        self._policy = policy
+        self.policy = policy
         # Found out once: asking whether an object has a protocol takes as long as a play.
         self._remember = policy.remember if isinstance(policy, Remembers) else None
         self._memory = None
