@@ -1,7 +1,7 @@
 """An experiment whose fidelities are set later is in the state of one that began with them."""
 
 import json
-from dataclasses import fields
+from dataclasses import dataclass, fields
 
 import numpy as np
 import pytest
@@ -20,6 +20,7 @@ from mfbandit import (
     NoActiveArms,
     SubGaussian,
 )
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import fidelities_record
 from mfbandit.experiment.events import BiasRefuted, FidelitiesSet
 
@@ -97,3 +98,40 @@ def test_what_was_paid_stays_paid():
     assert (experiment.spent, experiment.reserved) == (10, 15)
     experiment.tell(pending, 0.5)
     assert experiment.spent == 25
+
+
+@dataclass(frozen=True)
+class Own:
+    """A concentration of one's own, with a field that JSON has no type for."""
+
+    scales: tuple[float, ...] = (0.5, 1.0)
+    nu = 1.0
+
+    def psi(self, deviation):
+        return deviation**2 / (2 * self.scales[0] ** 2)
+
+    def psi_inv(self, rate):
+        return self.scales[0] * (2 * rate) ** 0.5
+
+
+class TestOwnConcentrations:
+    def test_are_kept_and_found_again(self):
+        fidelities = Fidelities([1, 10], [0.1, 0], [Own(), Own()])
+        experiment = Experiment(MFUCB(), arms=2, fidelities=fidelities)
+        experiment.set_fidelities(Fidelities([2, 10], [0.1, 0], [Own(), Own()]))
+        again = Experiment.from_json(experiment.to_json(), fidelities=fidelities)
+        assert again.fidelities == experiment.fidelities
+        assert again.log == experiment.log
+
+    def test_new_ones_are_refused(self):
+        experiment = Experiment(MFUCB(), arms=2, fidelities=Fidelities([1, 10], [0.1, 0], [Own(), Own()]))
+        with pytest.raises(InvalidArgument, match="concentration"):
+            experiment.set_fidelities(Fidelities([1, 10], [0.1, 0], [Own((3.0,)), Own((3.0,))]))
+        assert experiment.log == ()
+
+
+@pytest.mark.parametrize("wrong", [None, 5, [1, 2]])
+def test_what_is_no_fidelities(wrong):
+    experiment = Experiment(MFUCB(), arms=2, fidelities=FIRST)
+    with pytest.raises(InvalidArgument, match="fidelities must be a Fidelities, got"):
+        experiment.set_fidelities(wrong)

@@ -1,5 +1,6 @@
 """One writer for all: who may write, groups of many threads, and writes that fail."""
 
+import asyncio
 import multiprocessing
 import os
 import subprocess
@@ -21,6 +22,7 @@ from mfbandit import (
 )
 from mfbandit.experiment.events import (
     Asked,
+    Expired,
     Noted,
 )
 from mfbandit.store import sqlite, writer
@@ -396,3 +398,42 @@ def test_every_commit_is_flushed(tmp_path):
         connection: Any = store._writer._connection  # type: ignore[union-attr]
         pragmas = {name: connection.query(f"PRAGMA {name}") for name in ("journal_mode", "synchronous", "foreign_keys")}
     assert pragmas == {"journal_mode": [("wal",)], "synchronous": [(2,)], "foreign_keys": [(1,)]}
+
+
+def test_a_promise_holds_only_if_all_that_was_queued_is_kept(tmp_path, monkeypatch):
+    with Store(tmp_path / "store.db") as store:
+        queued, promise = make(store).queued()
+
+        def full(_connection, _appends):
+            raise StoreUnavailable("the disk is full")
+
+        monkeypatch.setattr(writer, "_append_all", full)
+        queued.ask()
+        with pytest.raises(StoreUnavailable, match="full"):
+            store.open("exp").note("behind it")
+        monkeypatch.undo()
+        queued.note("kept")
+
+        async def wait():
+            await promise
+
+        with pytest.raises(StoreUnavailable, match="full"):
+            asyncio.run(wait())
+
+
+def test_what_expired_goes_with_the_verb_that_found_it(tmp_path, monkeypatch, clock):
+    """An interrupt in between leaves both out, and the next verb stands on what is on disk."""
+    with Store(tmp_path / "store.db", clock=clock) as store:
+        experiment = make(store, lease=10)
+        experiment.ask()
+        clock.now += 11
+
+        def interrupted(*_):
+            raise KeyboardInterrupt
+
+        with monkeypatch.context() as patch:
+            patch.setattr(MFUCB, "choose", interrupted)
+            with pytest.raises(KeyboardInterrupt):
+                experiment.ask()
+        experiment.ask()
+        assert [type(event) for event in experiment.log] == [Asked, Expired, Asked]

@@ -640,11 +640,13 @@ class Experiment:
         >>> exp.spent, exp.ask().cost
         (1.0, 2.0)
         """
+        if not isinstance(fidelities, Fidelities):
+            raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
             raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
-        record = fidelities_record(fidelities)
-        # The log has to be enough to go on from.
-        fidelities_from_record(record, known=concentrations(self._state.fidelities))
+        record = json.loads(json.dumps(fidelities_record(fidelities)))  # as a log that is read back has it
+        if fidelities_from_record(record, known=concentrations(self._state.fidelities)) != fidelities:
+            raise InvalidArgument("fidelities must have concentrations of the package, or those they had before")
         if self._state.stats.active.any():
             checked_choice(self._state.policy, replace(self._state.stats, memory=None), fidelities)
         if fidelities != self._state.fidelities:
@@ -725,7 +727,7 @@ class Experiment:
         True
         """
         given = fidelities or fidelities_from_record(definition["fidelities"])
-        if list(given.costs) != list(definition["fidelities"].get("costs")):
+        if list(given.costs) != [*(definition["fidelities"].get("costs") or ())]:
             raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(definition["policy"]),

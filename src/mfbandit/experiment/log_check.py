@@ -90,7 +90,8 @@ def _about_fidelities(state: State, event: Event) -> bool:
         case BiasesSet(biases):
             return isinstance(biases, list | tuple) and len(biases) == number
         case FidelitiesSet(fidelities):
-            return isinstance(fidelities, dict) and len(fidelities.get("costs", ())) == number
+            costs = fidelities.get("costs") if isinstance(fidelities, dict) else None
+            return isinstance(costs, list | tuple) and len(costs) == number
     return False
 
 

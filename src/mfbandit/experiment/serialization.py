@@ -100,12 +100,14 @@ def _concentration(record: Any, known: Sequence[Concentration]) -> Concentration
         return None
     if isinstance(record, dict):
         return _tail(record, known)
+    if not isinstance(record, list | tuple):
+        raise InvalidArgument(f"concentration must be an object or a list of them, got {record!r}")
     return [_tail(tail, known) for tail in record]
 
 
 def _tail(record: dict[str, Any], known: Sequence[Concentration]) -> Concentration:
     for tail in known:
-        if _record(tail, CONCENTRATIONS) == record:
+        if json.loads(json.dumps(_record(tail, CONCENTRATIONS))) == record:  # JSON has no tuples
             return tail
     return _revive("concentration", CONCENTRATIONS, record)
 

@@ -36,15 +36,16 @@ class Promise:
     """What verbs of a queued experiment did; await it before telling anybody."""
 
     def __init__(self) -> None:
-        self._ticket: Ticket | None = None
+        self._tickets: list[Ticket] = []
 
     def add(self, ticket: Ticket) -> None:
-        """Promise what a ticket does, too; tickets come in the order of their groups, so that the last one counts."""
-        self._ticket = ticket
+        """Promise what a ticket does, too."""
+        if ticket not in self._tickets:
+            self._tickets.append(ticket)
 
     def __await__(self) -> Generator[Any, None, None]:
-        if self._ticket is not None:
-            yield from self._ticket.__await__()
+        for ticket in self._tickets:
+            yield from ticket.__await__()
 
 
 class DurableExperiment:
@@ -183,7 +184,7 @@ class DurableExperiment:
     @property
     def leases(self) -> dict[str, float]:
         """When the leases of pending plays end, by the plays' ids, in seconds since 1970."""
-        return self._look(lambda folded: {folded.core.play(at).id: due for at, due in folded.leases.due.items()})
+        return self._look(lambda folded: {f"{folded.core.id}-{at}": due for at, due in folded.leases.due.items()})
 
     @property
     def retired(self) -> tuple[int, ...]:

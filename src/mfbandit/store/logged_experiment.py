@@ -173,16 +173,18 @@ class LoggedExperiment:
             if request is not None and made is not None:
                 return request.answer(folded.core, made), writer.newest()
             until = due(folded)
-            if expire:
-                self._expire(folded, writer)
             key = None if request is None else request.key
-            with self._interrupted_is_stale():
-                try:
-                    result = verb(folded.core)
-                except Exception:
-                    self._hand_in(folded, writer, key, until)  # what came before the error has happened
-                    raise
-                return result, self._hand_in(folded, writer, key, until)
+            with self._stale_unless_done():
+                news = self._expired(folded) if expire else []
+                result = _result_or_error(verb, folded.core)
+                news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
+                ticket = writer.submit((folded.end, news)) if news else writer.newest()
+        try:
+            if isinstance(result, _Raised):
+                raise result.error
+            return result, ticket
+        finally:
+            del result  # an error that its own traceback leads to would stay until the next collection
 
     def expire(self) -> Ticket | None:
         """Take back the plays whose leases have run out; a ticket if there were any."""
@@ -190,26 +192,22 @@ class LoggedExperiment:
             if not folded.leases.any_expired(self.home.clock()):
                 return None
             writer = self.home.writer()
-            self._expire(folded, writer)
-            return writer.newest()
+            with self._stale_unless_done():
+                news = self._expired(folded)
+                return writer.submit((folded.end, news)) if news else writer.newest()
 
-    def _expire(self, folded: LogState, writer: Writer) -> None:
-        with self._interrupted_is_stale():
-            for play in folded.leases.take_expired(self.home.clock()):
-                folded.core.expire(play)
-            self._hand_in(folded, writer, None, None)
-
-    def _hand_in(self, folded: LogState, writer: Writer, request: str | None, due: float | None) -> Ticket:
-        news = folded.take_news(self.home.clock(), request, due)
-        return writer.submit((folded.end, news)) if news else writer.newest()
+    def _expired(self, folded: LogState) -> list[Record]:
+        """Take back the plays whose leases have run out."""
+        now = self.home.clock()
+        for play in folded.leases.take_expired(now):
+            folded.core.expire(play)
+        return folded.take_news(now, None, None)
 
     @contextmanager
-    def _interrupted_is_stale(self) -> Iterator[None]:
-        """Read everything again after an interrupt: memory may be ahead of the disk, or half-way through an event."""
+    def _stale_unless_done(self) -> Iterator[None]:
+        """Read everything again after an error or an interrupt: memory may be ahead of the disk."""
         try:
             yield
-        except Exception:
-            raise
         except BaseException:
             self._generation = STALE
             raise
@@ -217,7 +215,7 @@ class LoggedExperiment:
     def refresh(self) -> None:
         """Read again what others have written meanwhile."""
         with self.home.lock():
-            self._generation = STALE  # until all is read, nothing of it counts
+            self._generation = STALE  # if it cannot be read, nobody goes on from what was there before
             self._folded = self._load()
             self._generation = self.home.generation()
 
@@ -264,6 +262,20 @@ class LoggedExperiment:
         return LogState(
             of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head
         )
+
+
+@dataclass(frozen=True)
+class _Raised:
+    """What a verb raised, until its events are handed in."""
+
+    error: Exception
+
+
+def _result_or_error(verb: Callable[[Experiment], T], core: Experiment) -> T | _Raised:
+    try:
+        return verb(core)
+    except Exception as error:  # raised again by the caller
+        return _Raised(error)
 
 
 def _check_as_folded(folded: LogState, records: list[Record]) -> None:
