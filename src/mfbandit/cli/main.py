@@ -191,10 +191,12 @@ def bench(as_json: Json = False) -> None:
 @guarded
 def version(as_json: Json = False) -> None:
     """Print the versions of mfbandit and its libraries."""
-    from importlib.metadata import version as installed
+    from importlib.metadata import version as version_of
+
+    from mfbandit._internal.imports import installed
 
     names = ("mfbandit", "numpy", "numba", "joblib", "matplotlib")
-    versions = {name: installed(name) for name in names} | {"python": sys.version.split()[0]}
+    versions = {name: version_of(name) for name in names if installed(name)} | {"python": sys.version.split()[0]}
     typer.echo(json.dumps(versions) if as_json else "\n".join(f"{name} {number}" for name, number in versions.items()))
 
 
