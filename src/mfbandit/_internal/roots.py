@@ -1,0 +1,77 @@
+"""Roots of many functions at once."""
+
+from collections.abc import Callable
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray
+
+MAX_DOUBLINGS = 200
+MAX_STEPS = 80
+TOLERANCE = 1e-9  # of the width of the first bracket
+
+
+def increasing_root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+    """Find a root of each of many increasing functions, near the interval from ``low`` to ``high``.
+
+    Each root depends on its own function alone, bit for bit, not on the others. Chandrupatla's method: inverse
+    quadratic interpolation where it can be trusted, and bisection elsewhere.
+
+    Args:
+        function: elementwise; its values have the shape of its argument.
+        low: where to begin, the lower ends.
+        high: the upper ends.
+
+    >>> increasing_root(lambda x: x**3 - np.array([8.0, 27.0]), np.zeros(2), np.ones(2)).round(6).tolist()
+    [2.0, 3.0]
+    """
+    a, b = _widened(function, low, high)
+    fa, fb = function(a), function(b)
+    tolerance = TOLERANCE * np.maximum(b - a, np.finfo(float).tiny)
+    # One of the two bracket ends that are kept is always the newest point.
+    c, fc, t = a, fa, np.full(a.shape, 0.5)
+    done = (fa == 0) | (fb == 0)
+    for _ in range(MAX_STEPS):
+        x = a + t * (b - a)
+        fx = function(x)
+        same = np.sign(fx) == np.sign(fa)
+        c, fc, b, fb = _where(done, (c, fc, b, fb), _where(same, (a, fa, b, fb), (b, fb, a, fa)))
+        a, fa = _where(done, (a, fa), (x, fx))
+        best = np.where(np.abs(fa) < np.abs(fb), fa, fb)
+        with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
+            least = tolerance / np.abs(b - a)
+            done = done | (least > 0.5) | (best == 0) | ~np.isfinite(least)
+            if done.all():
+                break
+            t = np.clip(_step(a, b, c, fa, fb, fc), least, 1 - least)
+    root: FloatArray = np.where(np.abs(fa) < np.abs(fb), a, b)
+    return root
+
+
+def _widened(
+    function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
+) -> tuple[FloatArray, FloatArray]:
+    """Move ends outwards, each time twice as far, until the function changes its sign between them."""
+    step = np.maximum(high - low, 1e-6 * np.maximum(1e-6, np.maximum(np.abs(low), np.abs(high))))
+    a, b = low, high
+    for _ in range(MAX_DOUBLINGS):
+        too_high, too_low = function(a) > 0, function(b) < 0
+        if not (too_high.any() or too_low.any()):
+            break
+        a, b = np.where(too_high, a - step, a), np.where(too_low, b + step, b)
+        step = step * 2
+    return a, b
+
+
+def _where(mask: FloatArray, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+    return tuple(np.where(mask, one, other) for one, other in zip(first, second, strict=True))
+
+
+def _step(
+    a: FloatArray, b: FloatArray, c: FloatArray, fa: FloatArray, fb: FloatArray, fc: FloatArray
+) -> FloatArray:
+    """Choose where to look next, as a part of the way from a to b."""
+    xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
+    trusted = (phi * phi < xi) & ((1 - phi) ** 2 < 1 - xi)
+    t = fa / (fb - fa) * fc / (fb - fc) + (c - a) / (b - a) * fa / (fc - fa) * fb / (fc - fb)
+    return np.where(trusted & np.isfinite(t), t, 0.5)

@@ -1,0 +1,152 @@
+r"""Claims that one arm is the best, valid at any time: the evidence of all fidelities, pooled and compared.
+
+The mean μ_k of an arm at the highest fidelity lies within ζ_m of its mean at fidelity m. Evidence of all fidelities is
+pooled, each below the highest hedged, as it may carry nothing:
+
+    G↑_k(μ) = Σ_m h_m(log E_mk(mean below μ − ζ_m)),   evidence that μ_k < μ,
+    G↓_k(μ) = Σ_m h_m(log E_mk(mean above μ + ζ_m)),   evidence that μ_k > μ,
+
+with h_M(x) = x and h_m(x) = log((1 + eˣ)/2) for m < M. Both are convex. The cheapest explanation of "arm a is better
+than arm i by more than ε" costs
+
+    Λ_ia(ε) = min_μ G↓_i(μ) + G↑_a(μ + ε).
+
+"No arm is better than i by more than ε", said once min_a Λ_ia(ε) ≥ log(1/(δ·w_i)), is false at some time with a
+probability of at most δ, if the weights w of all arms but the best sum to at most 1.
+"""
+
+import math
+from collections.abc import Callable
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal.roots import increasing_root
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
+from mfbandit.core.evidence import Cells, GaussianCells, cells
+from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.stats import Stats
+
+CENTRE_PRIOR = 1.0  # ρ of the estimates that pick the leader
+LOG_2 = math.log(2)
+MAX_STEPS = 60  # of a search along ε
+
+
+@dataclass(frozen=True, eq=False)
+class Pool:
+    """The results of some arms at all fidelities, pooled as evidence about their means at the highest.
+
+    Args:
+        cells: of each fidelity; None where it does not count.
+        biases: ζ_m of each fidelity.
+        counts: the number of results, shape (M, A).
+        means: their means, shape (M, A); NaN without a result.
+    """
+
+    cells: tuple[Cells | None, ...]
+    biases: tuple[float, ...]
+    counts: IntArray
+    means: FloatArray
+
+    @classmethod
+    def of(cls, stats: Stats, fidelities: Fidelities, arms: IntArray, counted: BoolArray) -> "Pool":
+        """Pool the results of these arms.
+
+        Args:
+            stats: counts and sums, shape (M, K).
+            fidelities: the M fidelities.
+            arms: which arms, in this order; the same one may be named often.
+            counted: which fidelities count, shape (M,).
+        """
+        counts, sums = stats.counts[:, arms], stats.sums[:, arms]
+        found = tuple(
+            cells(tail, counts[m], sums[m]) if counted[m] else None for m, tail in enumerate(fidelities.tails)
+        )
+        return cls(found, _biases(fidelities), counts, _means(counts, sums))
+
+    def at(self, mu: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
+        """Return G↑(μ) (else: G↓(μ)) of each arm, and its slope in μ."""
+        total, slope = np.zeros(mu.shape), np.zeros(mu.shape)
+        top = len(self.cells) - 1
+        for m, cell in enumerate(self.cells):
+            if cell is None:  # as with an infinite bias, where the hedge is all that is left
+                total -= LOG_2 * (self.counts[m] > 0) * (m < top)
+                continue
+            value, rise = cell.at(mu - self.biases[m] if below else mu + self.biases[m], below=below)
+            if m < top:
+                rise = rise / (1 + np.exp(-value))
+                value = np.logaddexp(0.0, value) - LOG_2
+            total += value
+            slope += rise
+        return total, slope
+
+    def reach(self) -> tuple[FloatArray, FloatArray]:
+        """The smallest and largest value that any fidelity suggests for each arm's mean; 0 where none has a result."""
+        usable = np.array([cell is not None for cell in self.cells])[:, None] & (self.counts > 0)
+        bias = np.array(self.biases)[:, None]
+        low = np.where(usable, self.means - bias, np.inf).min(axis=0)
+        high = np.where(usable, self.means + bias, -np.inf).max(axis=0)
+        return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+
+
+def _biases(fidelities: Fidelities) -> tuple[float, ...]:
+    if fidelities.biases is None:
+        return (0.0,) * len(fidelities)
+    return tuple(float(bias) for bias in fidelities.biases)
+
+
+def _means(counts: IntArray, sums: FloatArray) -> FloatArray:
+    with np.errstate(divide="ignore", invalid="ignore"):
+        means: FloatArray = sums / counts
+    return means
+
+
+def explanation(leader: Pool, rivals: Pool, ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
+    """Compute Λ_ia(ε) for each rival a, and its slope in ε.
+
+    Args:
+        leader: arm i, once for each rival.
+        rivals: the arms a.
+        ahead: ε for each rival.
+    """
+
+    def slope_at(mu: FloatArray) -> FloatArray:
+        return leader.at(mu, below=False)[1] + rivals.at(mu + ahead, below=True)[1]
+
+    low_leader, high_leader = leader.reach()
+    low_rival, high_rival = rivals.reach()
+    low, high = np.minimum(low_leader, low_rival - ahead), np.maximum(high_leader, high_rival - ahead)
+    mu = increasing_root(slope_at, low, high)
+    down, _ = leader.at(mu, below=False)
+    up, rise = rivals.at(mu + ahead, below=True)
+    return down + up, rise
+
+
+def centres(stats: Stats, fidelities: Fidelities, counted: BoolArray) -> FloatArray:
+    r"""Estimate the mean of each arm at the highest fidelity: the μ for which as much speaks above as below it.
+
+    That is Σ_m log E_mk(mean below μ − ζ_m) = Σ_m log E_mk(mean above μ + ζ_m), with mixtures of prior ρ = 1.
+
+    Returns:
+        Shape (K,), in units of reward; −∞ for arms without a result that counts.
+    """
+    arms = np.arange(stats.counts.shape[1])
+    pool = Pool.of(stats, fidelities, arms, counted)
+    found = [_sharp(cell, m, pool, stats, fidelities) for m, cell in enumerate(pool.cells)]
+
+    def balance(mu: FloatArray) -> FloatArray:
+        total = np.zeros(mu.shape)
+        for cell, bias in zip(found, pool.biases, strict=True):
+            if cell is not None:
+                total += cell.at(mu - bias, below=True)[0] - cell.at(mu + bias, below=False)[0]
+        return total
+
+    known = (stats.counts[counted] > 0).any(axis=0)
+    return np.where(known, increasing_root(balance, *pool.reach()), -np.inf)
+
+
+def _sharp(cell: Cells | None, m: int, pool: Pool, stats: Stats, fidelities: Fidelities) -> Cells | None:
+    scale = getattr(fidelities.tails[m], "scale", None)
+    if cell is None or not isinstance(scale, float):
+        return cell
+    return GaussianCells(stats.counts[m], stats.sums[m], scale, CENTRE_PRIOR)

@@ -1,0 +1,140 @@
+r"""Evidence about means that holds at any time: e-processes of the results of one arm at one fidelity.
+
+Let n rewards have an expectation of at least θ. An e-process E of them is at most 1 on average at every stopping time,
+whatever rule chose the plays and however often one looks. By Ville's inequality it ever reaches 1/δ in at most δ of
+all runs: where it is large, the mean is below θ. All values here are logarithms of E.
+"""
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Protocol, runtime_checkable
+
+import numpy as np
+
+from mfbandit._internal.special import log_gamma, log_mills
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
+
+PRIOR = 3.0  # ρ, in plays: small, for arms with few results
+LEAST = 1e-300  # of a rate whose logarithm is taken
+
+
+class Cells(Protocol):
+    """The results of some arms at one fidelity, as evidence about their means there."""
+
+    def at(self, theta: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
+        """Return log E and its slope in θ, where E is evidence that the mean is below θ (else: above θ).
+
+        log E is convex in θ and rises (falls) with it; it is 0 where there is no result.
+        """
+        ...
+
+
+@runtime_checkable
+class HasEvidence(Protocol):
+    """A concentration that brings an e-process of its own."""
+
+    def evidence(self, counts: IntArray, sums: FloatArray, /) -> Cells:
+        """Return the evidence of so many results with these sums, one for each arm."""
+        ...
+
+
+def cells(tail: Concentration, counts: IntArray, sums: FloatArray) -> Cells | None:
+    """Return the evidence of results at one fidelity; None if no e-process is known for its noise.
+
+    Args:
+        tail: the noise of the fidelity.
+        counts: n, the number of results of each arm.
+        sums: the sums of their rewards.
+
+    >>> found = cells(SubGaussian(1.0), np.array([9, 9]), np.zeros(2))
+    >>> found.at(np.array([0.0, 1.0]), below=True)[0].round(3).tolist()
+    [-0.693, 3.37]
+    """
+    if isinstance(tail, HasEvidence):
+        return tail.evidence(counts, sums)
+    if type(tail) is SubGaussian:  # not isinstance: a subclass may define another psi
+        return GaussianCells(counts, sums, tail.scale)
+    if type(tail) is Bounded:
+        return BoundedCells(counts, sums, tail)
+    return None
+
+
+@dataclass(frozen=True, eq=False)
+class GaussianCells:
+    r"""The half-normal mixture for sub-Gaussian rewards of scale σ, with a prior worth ρ plays.
+
+        log E = log 2 + ½ log(ρ/(n + ρ)) + log(exp(z²/2)·Φ(z)),   z = ±(nθ − S)/(σ·sqrt(n + ρ)).
+
+    >>> value, slope = GaussianCells(np.array([100]), np.array([20.0]), scale=0.5).at(np.array([0.4]), below=True)
+    >>> value.round(2).tolist(), slope.round(1).tolist()
+    ([6.68], [77.7])
+    """
+
+    counts: IntArray
+    sums: FloatArray
+    scale: float
+    prior: float = PRIOR
+
+    @cached_property
+    def _spread(self) -> FloatArray:
+        spread: FloatArray = self.scale * np.sqrt(self.counts + self.prior)
+        return spread
+
+    @cached_property
+    def _constant(self) -> FloatArray:
+        constant: FloatArray = math.log(2) - 0.5 * np.log1p(self.counts / self.prior)
+        return constant
+
+    def at(self, theta: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
+        """Return log E and its slope in θ."""
+        sign = 1.0 if below else -1.0
+        value, slope = log_mills(sign * (self.counts * theta - self.sums) / self._spread)
+        empty = self.counts == 0
+        return np.where(empty, 0.0, value + self._constant), slope * (sign * self.counts / self._spread)
+
+
+@dataclass(frozen=True, eq=False)
+class BoundedCells:
+    r"""The Beta mixture for rewards in a range, scaled to [0, 1]: the sharper, the nearer means are to its ends.
+
+        log E = log B(S + ½, n − S + ½) − log B(½, ½) − S log θ − (n − S) log(1 − θ)   for θ beyond X̄,
+
+    and its value at X̄ on the other side. It holds for any rewards in the range, since
+    (p/θ)ˣ((1 − p)/(1 − θ))^(1−x) is convex in x.
+
+    >>> found = BoundedCells(np.array([20]), np.array([2.0]), Bounded()).at(np.array([0.5]), below=True)
+    >>> found[0].round(2).tolist()
+    [5.61]
+    """
+
+    counts: IntArray
+    sums: FloatArray
+    span: Bounded
+
+    @cached_property
+    def _hits(self) -> FloatArray:
+        width = self.span.high - self.span.low
+        hits: FloatArray = np.clip((self.sums - self.counts * self.span.low) / width, 0.0, self.counts)
+        return hits
+
+    @cached_property
+    def _mixture(self) -> FloatArray:
+        hits, misses = self._hits, self.counts - self._hits
+        mixture: FloatArray = (
+            log_gamma(hits + 0.5) + log_gamma(misses + 0.5) - log_gamma(self.counts + 1.0) - math.log(math.pi)
+        )
+        return mixture
+
+    def at(self, theta: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
+        """Return log E and its slope in θ."""
+        hits, misses = self._hits, self.counts - self._hits
+        width, mean = self.span.high - self.span.low, hits / np.maximum(self.counts, 1)
+        given = (theta - self.span.low) / width
+        beyond = (given > mean if below else given < mean) & (self.counts > 0)
+        used = np.clip(np.where(beyond, given, mean), 0.0, 1.0)
+        win, lose = np.maximum(used, LEAST), np.maximum(1 - used, LEAST)
+        value = self._mixture - hits * np.log(win) - misses * np.log(lose)
+        slope = np.where(beyond, (misses / lose - hits / win) / width, 0.0)
+        return np.where(self.counts > 0, value, 0.0), slope
