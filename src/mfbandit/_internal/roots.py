@@ -7,11 +7,12 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray
 
 MAX_DOUBLINGS = 200
-MAX_STEPS = 80
 TOLERANCE = 1e-9  # of the width of the first bracket
 
 
-def increasing_root(function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray) -> FloatArray:
+def increasing_root(
+    function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray, *, tolerance: float = TOLERANCE
+) -> FloatArray:
     """Find a root of each of many increasing functions, near the interval from ``low`` to ``high``.
 
     Each root depends on its own function alone, bit for bit, not on the others. Chandrupatla's method: inverse
@@ -21,46 +22,47 @@ def increasing_root(function: Callable[[FloatArray], FloatArray], low: FloatArra
         function: elementwise; its values have the shape of its argument.
         low: where to begin, the lower ends.
         high: the upper ends.
+        tolerance: of a root, as a part of the width of the interval in which the function changes its sign.
 
     >>> increasing_root(lambda x: x**3 - np.array([8.0, 27.0]), np.zeros(2), np.ones(2)).round(6).tolist()
     [2.0, 3.0]
     """
-    a, b = _widened(function, low, high)
-    fa, fb = function(a), function(b)
-    tolerance = TOLERANCE * np.maximum(b - a, np.finfo(float).tiny)
-    # One of the two bracket ends that are kept is always the newest point.
+    with np.errstate(over="ignore", invalid="ignore"):  # ends move far out where a function has no root
+        a, fa, b, fb = _widened(function, low, high)
+    least_width = tolerance * np.maximum(b - a, np.finfo(float).tiny)
     c, fc, t = a, fa, np.full(a.shape, 0.5)
-    done = (fa == 0) | (fb == 0)
-    for _ in range(MAX_STEPS):
-        x = a + t * (b - a)
+    done = (fa >= 0) | (fb <= 0)
+    while not done.all():
+        x = a + np.where(done, 0.5, t) * (b - a)
         fx = function(x)
         same = np.sign(fx) == np.sign(fa)
         c, fc, b, fb = _where(done, (c, fc, b, fb), _where(same, (a, fa, b, fb), (b, fb, a, fa)))
         a, fa = _where(done, (a, fa), (x, fx))
-        best = np.where(np.abs(fa) < np.abs(fb), fa, fb)
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            least = tolerance / np.abs(b - a)
-            done = done | (least > 0.5) | (best == 0) | ~np.isfinite(least)
-            if done.all():
-                break
+            least = least_width / np.abs(b - a)
+            # A share of a half is as near as it gets; two neighbouring numbers have nothing between them.
+            done = done | ~(least < 0.5) | (fa == 0) | (np.abs(b - a) <= 4 * np.spacing(np.abs(a)))
             t = np.clip(_step(a, b, c, fa, fb, fc), least, 1 - least)
-    root: FloatArray = np.where(np.abs(fa) < np.abs(fb), a, b)
+    root: FloatArray = np.where(np.abs(fa) <= np.abs(fb), a, b)
     return root
 
 
 def _widened(
     function: Callable[[FloatArray], FloatArray], low: FloatArray, high: FloatArray
-) -> tuple[FloatArray, FloatArray]:
+) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
     """Move ends outwards, each time twice as far, until the function changes its sign between them."""
     step = np.maximum(high - low, 1e-6 * np.maximum(1e-6, np.maximum(np.abs(low), np.abs(high))))
     a, b = low, high
+    fa, fb = function(a), function(b)
     for _ in range(MAX_DOUBLINGS):
-        too_high, too_low = function(a) > 0, function(b) < 0
+        too_high, too_low = fa > 0, fb < 0
         if not (too_high.any() or too_low.any()):
             break
         a, b = np.where(too_high, a - step, a), np.where(too_low, b + step, b)
+        fa = np.where(too_high, function(a), fa) if too_high.any() else fa
+        fb = np.where(too_low, function(b), fb) if too_low.any() else fb
         step = step * 2
-    return a, b
+    return a, fa, b, fb
 
 
 def _where(mask: FloatArray, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:

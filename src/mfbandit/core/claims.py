@@ -16,7 +16,6 @@ probability of at most δ, if the weights w of all arms but the best sum to at m
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -29,7 +28,7 @@ from mfbandit.core.stats import Stats
 
 CENTRE_PRIOR = 1.0  # ρ of the estimates that pick the leader
 LOG_2 = math.log(2)
-MAX_STEPS = 60  # of a search along ε
+TOLERANCE = 1e-6  # of the mean in an explanation, whose cost is flat there
 
 
 @dataclass(frozen=True, eq=False)
@@ -63,6 +62,11 @@ class Pool:
             cells(tail, counts[m], sums[m]) if counted[m] else None for m, tail in enumerate(fidelities.tails)
         )
         return cls(found, _biases(fidelities), counts, _means(counts, sums))
+
+    def among(self, chosen: IntArray) -> "Pool":
+        """The pool of some of its arms, by their places."""
+        kept = tuple(None if cell is None else cell.among(chosen) for cell in self.cells)
+        return Pool(kept, self.biases, self.counts[:, chosen], self.means[:, chosen])
 
     def at(self, mu: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
         """Return G↑(μ) (else: G↓(μ)) of each arm, and its slope in μ."""
@@ -101,25 +105,51 @@ def _means(counts: IntArray, sums: FloatArray) -> FloatArray:
     return means
 
 
-def explanation(leader: Pool, rivals: Pool, ahead: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """Compute Λ_ia(ε) for each rival a, and its slope in ε.
+@dataclass(frozen=True, eq=False)
+class Explanation:
+    """The cheapest explanation of "rival a is better than the leader by more than ε", for each rival.
+
+    Args:
+        ahead: ε.
+        cost: Λ_ia(ε).
+        slope: of Λ in ε.
+        mean: μ, the mean of the leader in that explanation.
+    """
+
+    ahead: FloatArray
+    cost: FloatArray
+    slope: FloatArray
+    mean: FloatArray
+
+    def among(self, chosen: IntArray) -> "Explanation":
+        """The explanations for some of the rivals, by their places."""
+        return Explanation(self.ahead[chosen], self.cost[chosen], self.slope[chosen], self.mean[chosen])
+
+
+def explanation(leader: Pool, rivals: Pool, ahead: FloatArray, near: Explanation | None = None) -> Explanation:
+    """Compute Λ_ia(ε) for each rival a.
 
     Args:
         leader: arm i, once for each rival.
         rivals: the arms a.
         ahead: ε for each rival.
+        near: the same for other ε, which saves time: where ε grows by d, the leader's mean falls by 0 to d.
     """
 
     def slope_at(mu: FloatArray) -> FloatArray:
         return leader.at(mu, below=False)[1] + rivals.at(mu + ahead, below=True)[1]
 
-    low_leader, high_leader = leader.reach()
-    low_rival, high_rival = rivals.reach()
-    low, high = np.minimum(low_leader, low_rival - ahead), np.maximum(high_leader, high_rival - ahead)
-    mu = increasing_root(slope_at, low, high)
-    down, _ = leader.at(mu, below=False)
-    up, rise = rivals.at(mu + ahead, below=True)
-    return down + up, rise
+    if near is None:
+        low_leader, high_leader = leader.reach()
+        low_rival, high_rival = rivals.reach()
+        low, high = np.minimum(low_leader, low_rival - ahead), np.maximum(high_leader, high_rival - ahead)
+    else:
+        moved = near.mean - (ahead - near.ahead)
+        low, high = np.minimum(near.mean, moved), np.maximum(near.mean, moved)
+    mean = increasing_root(slope_at, low, high, tolerance=TOLERANCE)
+    down, _ = leader.at(mean, below=False)
+    up, rise = rivals.at(mean + ahead, below=True)
+    return Explanation(ahead, down + up, rise, mean)
 
 
 def centres(stats: Stats, fidelities: Fidelities, counted: BoolArray) -> FloatArray:

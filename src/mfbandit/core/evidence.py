@@ -6,7 +6,7 @@ all runs: where it is large, the mean is below θ. All values here are logarithm
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Protocol, runtime_checkable
 
@@ -28,6 +28,10 @@ class Cells(Protocol):
 
         log E is convex in θ and rises (falls) with it; it is 0 where there is no result.
         """
+        ...
+
+    def among(self, chosen: IntArray) -> "Cells":
+        """Return the results of some of the arms, by their places."""
         ...
 
 
@@ -77,6 +81,10 @@ class GaussianCells:
     scale: float
     prior: float = PRIOR
 
+    def among(self, chosen: IntArray) -> "GaussianCells":
+        """Return the results of some of the arms."""
+        return replace(self, counts=self.counts[chosen], sums=self.sums[chosen])
+
     @cached_property
     def _spread(self) -> FloatArray:
         spread: FloatArray = self.scale * np.sqrt(self.counts + self.prior)
@@ -112,6 +120,10 @@ class BoundedCells:
     counts: IntArray
     sums: FloatArray
     span: Bounded
+
+    def among(self, chosen: IntArray) -> "BoundedCells":
+        """Return the results of some of the arms."""
+        return replace(self, counts=self.counts[chosen], sums=self.sums[chosen])
 
     @cached_property
     def _hits(self) -> FloatArray:

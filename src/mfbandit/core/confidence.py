@@ -1,0 +1,173 @@
+"""How sure it is that an arm is the best, how much could be lost by taking it, and which arms may be better."""
+
+import math
+from collections.abc import Sequence
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
+from mfbandit.core.claims import Explanation, Pool, explanation
+from mfbandit.core.concentration import Bounded
+from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.stats import Stats
+
+LEVEL = 0.95  # at which rivals and the possible loss are given
+FIXED_SHARE = 0.9  # of the error that claims may have before arms come or go; the rest is for afterwards
+FIRST_SHARE = 0.9  # of the weight that the first arms have; the rest is for those that come later
+NEWTON_STEPS = 100
+LEAD_TOLERANCE = 1e-6  # of the possible loss, upwards
+
+
+@dataclass(frozen=True)
+class Roster:
+    """Which arms there were, for the error that each claim is allowed.
+
+    Args:
+        first: K₀, how many arms there were at the beginning.
+        changed: whether arms came, were retired or were set aside since.
+    """
+
+    first: int
+    changed: bool = False
+
+    def log_prices(self, arm: int, rivals: IntArray) -> FloatArray:
+        """Compute log(1/w) of the claim that ``arm`` is no worse than each rival.
+
+        As long as arms neither come nor go, the best arm is the same at all times, and each other arm has 1/(K₀ − 1).
+        Later the best arm may be another one, and each pair (i, a) has w_i·w_a.
+
+        >>> Roster(first=3).log_prices(0, np.array([1, 2])).round(3).tolist()
+        [0.799, 0.799]
+        """
+        if not self.changed:
+            return np.full(len(rivals), math.log(max(1, self.first - 1) / FIXED_SHARE))
+        weights = np.array([self._weight(one) for one in (arm, *rivals.tolist())])
+        prices: FloatArray = -np.log(1 - FIXED_SHARE) - np.log(weights[0]) - np.log(weights[1:])
+        return prices
+
+    def _weight(self, arm: int) -> float:
+        later = arm - self.first + 1  # 1, 2, … for arms that came later
+        return FIRST_SHARE / self.first if later < 1 else (1 - FIRST_SHARE) / (later * (later + 1))
+
+
+@dataclass(frozen=True)
+class Confidence:
+    """What can be said about the best arm, at any time and however often one looks.
+
+    Args:
+        arm: the arm that it is about.
+        level: a probability: that no other arm is better is said at levels up to this one.
+        could_lose: by how much another arm may be better, at 95 %, in units of reward; infinite where nothing is known.
+        rivals: the arms that may be better, at 95 %; the one with the least evidence against it first.
+        fidelities: the fidelities whose results count.
+    """
+
+    arm: int
+    level: float
+    could_lose: float
+    rivals: tuple[int, ...]
+    fidelities: tuple[int, ...]
+
+
+def confidence(
+    stats: Stats,
+    fidelities: Fidelities,
+    arm: int,
+    roster: Roster,
+    counted: BoolArray,
+    level: float = LEVEL,
+) -> Confidence:
+    r"""Say how sure it is that an arm is the best of all active ones.
+
+    Args:
+        stats: results, shape (M, K).
+        fidelities: the M fidelities.
+        arm: i, the arm that it is about.
+        roster: which arms there were.
+        counted: which fidelities count, shape (M,).
+        level: at which rivals and the possible loss are given.
+
+    >>> from mfbandit import Bounded
+    >>> stats = Stats.empty(fidelities=1, arms=2)
+    >>> stats.counts[:], stats.sums[:] = 100, [[20.0, 60.0]]
+    >>> found = confidence(stats, Fidelities([1], concentration=Bounded()), 1, Roster(2), np.array([True]))
+    >>> round(found.level, 6), found.could_lose, found.rivals
+    (0.999876, 0.0, ())
+    """
+    others = np.flatnonzero(stats.active & (np.arange(len(stats.active)) != arm))
+    rests_on = tuple(np.flatnonzero(counted).tolist())
+    if not len(others):
+        return Confidence(arm, 1.0, 0.0, (), rests_on)
+    leader = Pool.of(stats, fidelities, np.full(len(others), arm), counted)
+    rivals = Pool.of(stats, fidelities, others, counted)
+    prices, found = roster.log_prices(arm, others), explanation(leader, rivals, np.zeros(len(others)))
+    needed = prices - math.log1p(-level)
+    margin = found.cost - prices
+    open_ones = np.flatnonzero(found.cost < needed)
+    lead = leads(
+        leader.among(open_ones),
+        rivals.among(open_ones),
+        needed[open_ones],
+        found.among(open_ones),
+        largest_lead(fidelities),
+    )
+    order = open_ones[np.lexsort((margin[open_ones], -lead))]
+    return Confidence(
+        arm,
+        max(0.0, -math.expm1(-float(margin.min()))),
+        float(lead.max(initial=0.0)),
+        tuple(others[order].tolist()),
+        rests_on,
+    )
+
+
+def largest_lead(fidelities: Fidelities) -> float:
+    """The largest difference of two means that is possible at all: the range of rewards, if they have one.
+
+    >>> from mfbandit import Bounded
+    >>> largest_lead(Fidelities([1], concentration=Bounded(0, 5)))
+    5.0
+    """
+    span = fidelities.tails[-1]
+    return span.high - span.low if isinstance(span, Bounded) else math.inf
+
+
+def leads(leader: Pool, rivals: Pool, needed: FloatArray, start: Explanation, largest: float) -> FloatArray:
+    """Compute an ε for each rival at which "better by more than ε" is ruled out; the largest is the smallest there is.
+
+    Newton's method inside a bracket: Λ is convex and rises in ε, so that it soon comes down from above, where each ε
+    on the way is ruled out as well.
+
+    Args:
+        leader: arm i, once for each rival.
+        rivals: the arms a, none of them ruled out for ε = 0.
+        needed: the Λ at which an explanation is ruled out.
+        start: the explanations for ε = 0.
+        largest: the largest ε that is possible.
+    """
+    lead = np.full(len(needed), largest)
+    at = np.flatnonzero(start.slope > 0 if largest == math.inf else np.ones(len(needed), dtype=bool))
+    low, high = np.zeros(len(needed)), np.full(len(needed), largest)
+    found = start.among(at)
+    for _ in range(NEWTON_STEPS):
+        if not len(at):
+            break
+        ahead = _next(found, needed[at], low[at], high[at])
+        found = explanation(leader.among(at), rivals.among(at), ahead, near=found)
+        above = found.cost >= needed[at]
+        low[at], high[at] = np.where(above, low[at], ahead), np.where(above, ahead, high[at])
+        lead[at] = high[at]
+        left = high[at] - low[at] > LEAD_TOLERANCE * high[at]
+        left &= ~(above & (found.cost - needed[at] < LEAD_TOLERANCE * found.slope * ahead))
+        left &= high[at] > low.max()  # of the others it is enough to know that they are not the farthest ahead
+        at, found = at[left], found.among(np.flatnonzero(left))
+    return lead
+
+
+def _next(found: Explanation, needed: FloatArray, low: FloatArray, high: FloatArray) -> FloatArray:
+    """The ε to try next: Newton's if it lies inside the bracket, else halfway, or twice as far."""
+    with np.errstate(divide="ignore", invalid="ignore"):
+        newton = found.ahead + (needed - found.cost) / found.slope
+    middle = np.where(np.isfinite(high), 0.5 * (low + np.minimum(high, 1e300)), 2 * low + 1.0)
+    return np.where((newton > low) & (newton < high), newton, middle)
