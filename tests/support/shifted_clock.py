@@ -24,7 +24,7 @@ def shift_clock(file: Path) -> None:
     real = time.time
     with file.open("rb") as opened:
         shown = mmap.mmap(opened.fileno(), FLOAT.size, access=mmap.ACCESS_READ)
-    time.time = lambda: real() + FLOAT.unpack_from(shown)[0]  # type: ignore[assignment]
+    time.time = lambda: real() + FLOAT.unpack_from(shown)[0]
 
 
 if __name__ == "__main__":
