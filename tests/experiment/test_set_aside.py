@@ -4,7 +4,16 @@ import pytest
 
 from mfbandit import MFUCB, UCB, Bounded, CapitalExhausted, Experiment, Fidelities
 from mfbandit.experiment.codec import PackedLog
-from mfbandit.experiment.events import ArmReinstated, ArmRestored, ArmSetAside, Asked, BiasRefuted, Expired, Failed, Told
+from mfbandit.experiment.events import (
+    ArmReinstated,
+    ArmRestored,
+    ArmSetAside,
+    Asked,
+    BiasRefuted,
+    Expired,
+    Failed,
+    Told,
+)
 from mfbandit.experiment.state import State
 
 FID = Fidelities([1], concentration=Bounded())

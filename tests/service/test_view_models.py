@@ -159,7 +159,7 @@ class TestExperiment:
     def test_a_retired_arm_that_came_back(self, ads):
         ads.retire_arm("b")
         ads.restore_arm("b")
-        assert [one["text"] for one in experiment_view(ads)["events"]][0] == "retired arm brought back: b"
+        assert experiment_view(ads)["events"][0]["text"] == "retired arm brought back: b"
 
     def test_a_refuted_bias_is_a_warning_an_event_and_what_it_takes(self, ads):
         ads.set_capital(10_000)

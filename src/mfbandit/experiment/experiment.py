@@ -52,7 +52,7 @@ from mfbandit.experiment.events import (
     Told,
 )
 from mfbandit.experiment.history import History
-from mfbandit.experiment.incidents import FAILURES_IN_A_ROW, incidents_of
+from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -66,6 +66,8 @@ from mfbandit.experiment.serialization import (
 from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
 from mfbandit.policies import Policy
+
+FAILURES_IN_A_ROW = 3
 
 
 class Experiment:
@@ -245,7 +247,7 @@ class Experiment:
     @property
     def incidents(self) -> tuple[str, ...]:
         """Warnings about arms that were set aside, and about spending beyond the capital."""
-        return tuple(incidents_of(self._state))
+        return tuple(incidents_of(self._state, FAILURES_IN_A_ROW))
 
     @property
     def results_at(self) -> list[int]:

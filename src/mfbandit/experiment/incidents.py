@@ -4,27 +4,30 @@ from mfbandit._internal.formatting import readable
 from mfbandit.core import limit
 from mfbandit.experiment.state import State
 
-FAILURES_IN_A_ROW = 3  # of an arm, before it is set aside
 MAX_ARMS_NAMED = 5
 
 
-def incidents_of(state: State) -> list[str]:
+def incidents_of(state: State, failures: int) -> list[str]:
     """Warn of every arm that is set aside, by name, and of spending beyond the capital.
+
+    Args:
+        state: of the experiment.
+        failures: how many in a row set an arm aside.
 
     >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
     >>> exp = Experiment(UCB(), arms=["ad-1", "ad-2"], fidelities=Fidelities([1], concentration=Bounded()))
     >>> for _ in range(3):
     ...     exp.fail(exp.ask())
-    >>> incidents_of(exp.folded)
+    >>> incidents_of(exp.folded, failures=3)
     ['WARNING: ad-1 was set aside after 3 failures in a row; `restore_arm` brings it back']
     """
-    return [f"WARNING: {text}" for text in (*_set_aside(state), *_overspent(state))]
+    return [f"WARNING: {text}" for text in (*_set_aside(state, failures), *_overspent(state))]
 
 
-def _set_aside(state: State) -> list[str]:
+def _set_aside(state: State, failures: int) -> list[str]:
     arms = sorted(state.aside - state.retired)  # a retired arm is out of the way for another reason
     named, more = arms[:MAX_ARMS_NAMED], len(arms) - MAX_ARMS_NAMED
-    after = f"set aside after {FAILURES_IN_A_ROW} failures in a row; `restore_arm` brings"
+    after = f"set aside after {failures} failures in a row; `restore_arm` brings"
     texts = [f"{state.labels[arm]} was {after} it back" for arm in named]
     return [*texts, f"{more:,} more arm{'s were' if more > 1 else ' was'} {after} them back"] if more > 0 else texts
 

@@ -302,18 +302,20 @@ def _outcome(outcome: Event | None) -> str:
     return "lease ran out"
 
 
+_ARM_EVENTS: dict[type[Event], str] = {
+    ArmRetired: "arm retired",
+    ArmSetAside: "arm set aside after failures",
+    ArmRestored: "arm restored",
+    ArmReinstated: "retired arm brought back",
+}
+
+
 def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
     match event:
         case ArmAdded(label):
             return f"arm added: {label}"
-        case ArmRetired(arm):
-            return f"arm retired: {labels[arm]}"
-        case ArmSetAside(arm):
-            return f"arm set aside after failures: {labels[arm]}"
-        case ArmRestored(arm):
-            return f"arm restored: {labels[arm]}"
-        case ArmReinstated(arm):
-            return f"retired arm brought back: {labels[arm]}"
+        case ArmRetired(arm) | ArmSetAside(arm) | ArmRestored(arm) | ArmReinstated(arm):
+            return f"{_ARM_EVENTS[type(event)]}: {labels[arm]}"
         case BiasRefuted(fidelity, arm, needed):
             return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
     kind = type(event)

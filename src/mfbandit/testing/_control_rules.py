@@ -35,7 +35,8 @@ def a_result_brings_an_arm_back(make: MakeExperiment) -> None:
     *failed, pending = experiment.ask(4)
     experiment.fail_many(failed)
     require_equal("set_aside after three failures", experiment.set_aside, (0,))
-    require(any("a was set aside" in text for text in experiment.status()["warnings"]), "status must warn of arms aside")
+    warned = any("a was set aside" in text for text in experiment.status()["warnings"])
+    require(warned, "status must warn of an arm that is set aside")
     experiment.tell(pending, 0.5)
     require_equal("set_aside after a result", experiment.set_aside, ())
 
