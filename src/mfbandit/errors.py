@@ -70,9 +70,17 @@ class StoreDamaged(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The disk is full or the database out of reach, and what was asked for may not have been kept: try again.
+    """The disk is full or the database out of reach, and nothing of what was asked for was kept: try again.
 
-    Telling the same result again, or asking again with the same request key, is always safe.
+    :class:`OutcomeUnknown` is the case where it may have been kept. Telling the same result again, or asking again with
+    the same request key, is always safe.
+    """
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """A commit failed, and whether it was kept is unknown: read the state again, or repeat the request.
+
+    A repetition that finds it kept is told so, and changes nothing: the same result again, or the same request key.
     """
 
 

@@ -78,6 +78,7 @@ KINDS = (
     ErrorKind(errors.UnknownPlay, "unknown-play", 404, "Unknown play"),
     ErrorKind(errors.UnknownExperiment, "unknown-experiment", 404, "Unknown experiment"),
     ErrorKind(errors.NotAllowed, "not-allowed", 403, "Not allowed"),
+    ErrorKind(errors.OutcomeUnknown, "outcome-unknown", 503, "Outcome unknown"),
     ErrorKind(errors.StoreUnavailable, "unavailable", 503, "Store unavailable"),
     ErrorKind(errors.StoreHeld, "unavailable", 503, "Store unavailable"),
     ErrorKind(errors.StoreDamaged, "damaged", 500, "Store damaged"),

@@ -12,9 +12,9 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mfbandit.errors import StoreError, StoreUnavailable
+from mfbandit.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from mfbandit.experiment import Record, pack, to_row
-from mfbandit.store.database import LOG, Connection, Database, prepare, transaction
+from mfbandit.store.database import LOG, Connection, Database, prepare
 
 SNAPSHOT_EVERY = 65_536  # events
 
@@ -49,7 +49,7 @@ class Ticket:
         self._waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
 
     def settle(self, error: Exception | None) -> None:
-        """Everything is on disk, or nothing of it."""
+        """Everything is on disk, or an error says that nothing is or that it is unknown."""
         with self._lock:
             self._error = error
             self._settled.set()
@@ -99,15 +99,16 @@ class Writer:
         database: where to write.
         purpose: what this process is, for others who find the store held.
 
-    ``lock`` orders everything that is handed in; ``generation`` counts failed groups: whoever keeps a state in memory
-    that went ahead of the disk has to read it again when this has changed.
+    ``generation`` counts failed groups: whoever keeps a state in memory that went ahead of the disk has to read it
+    again when this has changed. Its lock guards the queue and is held for moments; what is handed in for an experiment
+    is in the order of that experiment's own lock.
     """
 
     def __init__(self, database: Database, purpose: str) -> None:
-        self.lock = threading.RLock()
         self.generation = 0
+        self._lock = threading.Lock()
         self._database, self._purpose = database, purpose
-        self._work_or_end = threading.Condition(self.lock)
+        self._work_or_end = threading.Condition(self._lock)
         self._queue: list[Append | Job] = []
         self._ticket = Ticket()
         self._newest = _settled()
@@ -117,21 +118,39 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="mfbandit writer", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Append | Job) -> Ticket:
-        """Queue work; the ticket is good when it is on disk. The lock must be held."""
-        if self._ending:
-            raise StoreError("the store is closed")
-        self._queue.append(work)
-        self._work_or_end.notify()
-        return self._ticket
+    def submit(self, work: Append | Job, generation: int | None = None) -> Ticket:
+        """Queue work; the ticket is good when it is on disk.
 
-    def newest(self) -> Ticket:
-        """A ticket that is good when all that was handed in so far is on disk."""
-        return self._ticket if self._queue else self._newest
+        Args:
+            work: rows to append, or something else to do with the connection.
+            generation: that of the state that the work stands on; None if it stands on none.
+
+        Raises:
+            StoreUnavailable: a group has failed since that state was read.
+        """
+        with self._lock:
+            if self._ending:
+                raise StoreError("the store is closed")
+            self._check_generation(generation)
+            self._queue.append(work)
+            self._work_or_end.notify()
+            return self._ticket
+
+    def newest(self, generation: int | None = None) -> Ticket:
+        """A ticket that is good when all that was handed in so far is on disk; arguments as for :meth:`submit`."""
+        with self._lock:
+            self._check_generation(generation)
+            return self._ticket if self._queue else self._newest
+
+    def _check_generation(self, generation: int | None) -> None:
+        if generation is not None and generation != self.generation:
+            raise StoreUnavailable(
+                f"{self._database.name}: a write before this one failed, and nothing of this was kept: try again"
+            )
 
     def close(self) -> None:
         """Write what has queued up, and end."""
-        with self.lock:
+        with self._lock:
             self._ending = True
             self._work_or_end.notify()
         self._thread.join()
@@ -139,7 +158,7 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            with self.lock:
+            with self._lock:
                 while not self._queue and not self._ending:
                     self._work_or_end.wait()
                 if not self._queue:
@@ -162,20 +181,24 @@ class Writer:
             # What was read while nobody held the store, this group stands on: somebody else may have written since.
             raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
         connection = self._connection
-        with transaction(connection):
-            appends: list[Append] = []
-            for work in group:
-                if callable(work):
-                    _append_all(connection, appends)
-                    work(connection)
-                    appends = []
-                else:
-                    appends.append(work)
-            _append_all(connection, appends)
+        connection.run("BEGIN")
+        try:
+            _write_group(connection, group)
+        except BaseException:
+            _roll_back(connection)
+            raise
+        try:
+            connection.run("COMMIT")
+        except StoreError as error:
+            _roll_back(connection)
+            raise OutcomeUnknown(
+                f"{error}; whether this was kept is unknown: read the state again, or repeat the request with the same "
+                f"key"
+            ) from error
 
     def _fail(self, ticket: Ticket, error: StoreError) -> None:
-        """Nothing of the group was kept, and what was handed in since stands on it: refuse that, too."""
-        with self.lock:
+        """The group may be lost, and what was handed in since stands on it: refuse that, too."""
+        with self._lock:
             self.generation += 1
             queued, self._queue = bool(self._queue), []
             behind, self._ticket = self._ticket, Ticket()
@@ -188,7 +211,8 @@ class Writer:
     def _check_connection(self) -> None:
         try:
             if self._connection is not None:
-                self._connection.query("SELECT 1")
+                self._connection.run("BEGIN")  # which fails inside a transaction that could not be ended, too
+                self._connection.run("ROLLBACK")
         except StoreError:
             self._connection = None
             with suppress(OSError):
@@ -208,6 +232,23 @@ def _settled() -> Ticket:
     ticket = Ticket()
     ticket.settle(None)
     return ticket
+
+
+def _write_group(connection: Connection, group: "list[Append | Job]") -> None:
+    appends: list[Append] = []
+    for work in group:
+        if callable(work):
+            _append_all(connection, appends)
+            work(connection)
+            appends = []
+        else:
+            appends.append(work)
+    _append_all(connection, appends)
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(StoreError):  # what went wrong first is what matters
+        connection.run("ROLLBACK")
 
 
 def _append_all(connection: Connection, appends: Sequence[Append]) -> None:
