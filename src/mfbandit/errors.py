@@ -70,10 +70,11 @@ class StoreDamaged(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The disk is full or the database out of reach, and nothing of what was asked for was kept: try again.
+    """The disk is full, or the database or the service out of reach: try again.
 
-    :class:`OutcomeUnknown` is the case where it may have been kept. Telling the same result again, or asking again with
-    the same request key, is always safe.
+    A store raises it where nothing was kept, and :class:`OutcomeUnknown` where something may have been. The client of a
+    service that does not answer cannot know. Telling the same result again, or asking again with the same request key,
+    is always safe.
     """
 
 
@@ -90,3 +91,7 @@ class InternalServiceError(StoreError):
 
 class NotAllowed(StoreError):
     """The token is missing or unknown, or its scope does not allow this; or the store was opened read-only."""
+
+
+class TokenNeeded(NotAllowed):
+    """The service wants a token, and there is none or it is not one of its own."""

@@ -402,8 +402,10 @@ class TestTokens:
         token = done("token", "create", file, "--scope", "admin").strip()
         with served(file) as service:
             assert "1 token;" in service.greeting.replace(")", ";")
-            refused(call("experiment", "list", service.url), 1, "a token is needed")
-            refused(call("experiment", "list", service.url, "--token", "x"), 1, "not one of this store's")
+            refused(call("experiment", "list", service.url), 1, "a token is needed", "set $MFBANDIT_TOKEN")
+            wrong = call("experiment", "list", service.url, "--token", "x")
+            refused(wrong, 1, "not one of this store's", "$MFBANDIT_TOKEN")
+            refused(call("experiment", "ask", service.url, "ads"), 1, "set $MFBANDIT_TOKEN")
             assert done("experiment", "list", service.url, "--token", token) == "ads\n"
             result = CliRunner().invoke(app, ["token", "list", service.url], env={"MFBANDIT_TOKEN": token})
             assert "admin" in result.stdout

@@ -111,6 +111,8 @@ class TestExperiments:
             ({"fidelities": {"costs": []}}, "body.fidelities.costs"),
             ({"fidelities": {"costs": [10, 1]}}, "costs"),
             ({"fidelities": {}}, "body.fidelities.costs: Field required"),
+            ({"fidelities": {"costs": [1], "concentration": "bounded"}}, 'must be {"name": "Bounded", "low": 0, '),
+            ({"fidelities": {"costs": [1], "concentration": "bounded"}}, "for each fidelity, got 'bounded'"),
             ({"policy": {"name": "Magic"}}, "got 'Magic'"),
             ({"policy": {"name": "MFUCB", "speed": 1}}, "policy MFUCB does not have the fields ['speed']"),
             ({"policy": {"name": "MFUCB", "rho": -1}}, "rho must be positive and finite, got -1"),

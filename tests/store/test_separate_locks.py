@@ -134,7 +134,7 @@ def test_work_that_stands_on_a_failed_group_is_refused(tmp_path, monkeypatch):
                 other.note("fails")
         held.go_on.set()
         asking.join(timeout=30)
-        assert errors == [f"{store.name}: a write before this one failed, and nothing of this was kept: try again"]
+        assert errors == [f"{store.name}: a write before this one failed, and this one was not made: try again"]
         assert experiment.pending_count == 0
         assert experiment.ask().arm == 0
         assert [type(event) for event in experiment.log].count(Asked) == 1

@@ -171,7 +171,7 @@ class LoggedExperiment:
         with self.current() as folded:
             made = None if request is None else folded.requests.find(request.key, request.kind)
             if request is not None and made is not None:
-                return request.answer(folded.core, made), writer.newest(self._generation)
+                return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
             key = None if request is None else request.key
             with self._stale_unless_done():
@@ -199,7 +199,7 @@ class LoggedExperiment:
     def _hand_in(self, writer: Writer, folded: LogState, news: list[Record]) -> Ticket:
         """Queue events, unless a write failed since the state was read that they stand on."""
         if not news:
-            return writer.newest(self._generation)
+            return writer.confirm(self._generation)
         return writer.submit((folded.end, news), self._generation)
 
     def _expired(self, folded: LogState) -> list[Record]:
