@@ -177,8 +177,12 @@ class TestOnFileAndService:
         for _ in range(3):
             (play,) = told("experiment", "ask", place, "ads")
             done("experiment", "fail", place, "ads", play["id"])
+        said = f"WARNING: {play['label']} was set aside after 3 failures in a row; `restore_arm` brings it back"
+        assert done("experiment", "status", place, "ads").splitlines()[0] == said
         assert done("experiment", "restore", place, "ads", play["label"]) == f"ads: {play['label']} takes part again\n"
         refused(call("experiment", "restore", place, "ads", play["label"]), 2, "which was not")
+        done("experiment", "restore", place, "ads", "0")
+        assert told("experiment", "status", place, "ads")["retired"] == [4]
 
     def test_capital(self, place):
         assert done("experiment", "capital", place, "ads", "2e3") == "ads: capital 2,000\n"

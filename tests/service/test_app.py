@@ -330,6 +330,8 @@ class TestControls:
         for _ in range(2):
             assert post(client, f"{ads}/restore", arm=play["label"], request_key="r").json()["set_aside"] == []
         problem(post(client, f"{ads}/restore", arm=play["label"]), 422, "invalid", "which was not")
+        for _ in range(2):
+            assert post(client, f"{ads}/restore", arm="a", request_key="back").json()["retired"] == []
 
     def test_notes(self, client, ads):
         for _ in range(2):

@@ -109,10 +109,10 @@ class LogState:
 
 @dataclass(frozen=True)
 class Repeatable(Generic[T]):
-    """A request that may come again: its key, the kind of events it makes, and how to answer from what it made."""
+    """A request that may come again: its key, the kinds its first event may have, and its answer from what it made."""
 
     key: str
-    kind: type[Event]
+    kinds: tuple[type[Event], ...]
     answer: Callable[[Experiment, list[int]], T]
 
 
@@ -169,7 +169,7 @@ class LoggedExperiment:
         """
         writer = self.home.writer()
         with self.current() as folded:
-            made = None if request is None else folded.requests.find(request.key, request.kind)
+            made = None if request is None else folded.requests.find(request.key, *request.kinds)
             if request is not None and made is not None:
                 return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
