@@ -9,7 +9,7 @@ import pytest
 from mfbandit import MFUCB, Store, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.experiment.events import Asked, Told
-from mfbandit.store import logged_experiment, writer
+from mfbandit.store import log_reader, logged_experiment, writer
 from tests.support.stores import FID, make, play_some, seen
 
 
@@ -62,7 +62,7 @@ def test_opening_one_does_not_hold_up_opening_another(tmp_path, monkeypatch, sho
         make(store, "long")
         make(store, "other")
     with Store(tmp_path / "store.db") as store:
-        waiting, go_on, read = threading.Event(), threading.Event(), logged_experiment.read_all
+        waiting, go_on, read = threading.Event(), threading.Event(), log_reader.read_all
 
         def slow(connection, of):
             if of.name == "long":
@@ -90,7 +90,7 @@ def test_reading_again_after_a_failure_holds_up_one_experiment_alone(tmp_path, m
             patch.setattr(writer, "_append_all", lambda *_: _refuse())
             with pytest.raises(StoreUnavailable):
                 long.note("not kept")
-        waiting, go_on, read = threading.Event(), threading.Event(), logged_experiment.read_all
+        waiting, go_on, read = threading.Event(), threading.Event(), log_reader.read_all
 
         def slow(connection, of):
             if of.name == "long":
