@@ -40,8 +40,8 @@ def increasing_root(
         a, fa = _where(done, (a, fa), (x, fx))
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
             least = least_width / np.abs(b - a)
-            # A share of a half is as near as it gets; two neighbouring numbers have nothing between them.
-            done = done | ~(least < 0.5) | (fa == 0) | (np.abs(b - a) <= 4 * np.spacing(np.abs(a)))
+            # Two neighbouring numbers have nothing between them.
+            done = done | ~(2 * least < 1) | (fa == 0) | (np.abs(b - a) <= 4 * np.spacing(np.abs(a)))
             t = np.clip(_step(a, b, c, fa, fb, fc), least, 1 - least)
     root: FloatArray = np.where(np.abs(fa) <= np.abs(fb), a, b)
     return root
@@ -69,9 +69,7 @@ def _where(mask: FloatArray, first: tuple[FloatArray, ...], second: tuple[FloatA
     return tuple(np.where(mask, one, other) for one, other in zip(first, second, strict=True))
 
 
-def _step(
-    a: FloatArray, b: FloatArray, c: FloatArray, fa: FloatArray, fb: FloatArray, fc: FloatArray
-) -> FloatArray:
+def _step(a: FloatArray, b: FloatArray, c: FloatArray, fa: FloatArray, fb: FloatArray, fc: FloatArray) -> FloatArray:
     """Choose where to look next, as a part of the way from a to b."""
     xi, phi = (a - b) / (c - b), (fa - fb) / (fc - fb)
     trusted = (phi * phi < xi) & ((1 - phi) ** 2 < 1 - xi)

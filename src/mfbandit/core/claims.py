@@ -162,7 +162,7 @@ def centres(stats: Stats, fidelities: Fidelities, counted: BoolArray) -> FloatAr
     """
     arms = np.arange(stats.counts.shape[1])
     pool = Pool.of(stats, fidelities, arms, counted)
-    found = [_sharp(cell, m, pool, stats, fidelities) for m, cell in enumerate(pool.cells)]
+    found = [_sharp(cell, m, stats, fidelities) for m, cell in enumerate(pool.cells)]
 
     def balance(mu: FloatArray) -> FloatArray:
         total = np.zeros(mu.shape)
@@ -175,7 +175,7 @@ def centres(stats: Stats, fidelities: Fidelities, counted: BoolArray) -> FloatAr
     return np.where(known, increasing_root(balance, *pool.reach()), -np.inf)
 
 
-def _sharp(cell: Cells | None, m: int, pool: Pool, stats: Stats, fidelities: Fidelities) -> Cells | None:
+def _sharp(cell: Cells | None, m: int, stats: Stats, fidelities: Fidelities) -> Cells | None:
     scale = getattr(fidelities.tails[m], "scale", None)
     if cell is None or not isinstance(scale, float):
         return cell

@@ -1,7 +1,6 @@
 """How sure it is that an arm is the best, how much could be lost by taking it, and which arms may be better."""
 
 import math
-from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np

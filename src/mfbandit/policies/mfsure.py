@@ -1,0 +1,140 @@
+"""MFSure: find the best arm, and stop when it is sure; for the smallest cost."""
+
+import math
+from dataclasses import dataclass
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.validation import number
+from mfbandit.core import Fidelities, Stats, safest, scales
+from mfbandit.core.centre import centre
+from mfbandit.errors import InvalidArgument
+from mfbandit.policies._duel import evidence_against, most_telling
+
+GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly however many one takes
+
+
+@dataclass(frozen=True, eq=False)
+class MFSureMemory:
+    """What MFSure remembers: the centre of each arm, and the results that it was computed from."""
+
+    counts: IntArray
+    sums: FloatArray
+    centres: FloatArray
+    fidelities: Fidelities
+
+
+@dataclass(frozen=True)
+class MFSure:
+    r"""A policy for finding the best arm with confidence at the smallest cost; needs biases and the noise's scale.
+
+    1. Play each arm once at the lowest fidelity. The centre v_k is a balanced estimate of the mean
+       (:func:`~mfbandit.core.centre.centre`). The leader i has the largest.
+    2. What speaks against "a is better than i by more than ε" is
+
+           f_ia = min over η of Σ_m n_mi (X̄_mi − ζ_m − η)₊²/(2σ_m²) + Σ_m n_ma (η + ε − X̄_ma − ζ_m)₊²/(2σ_m²).
+
+       The challenger a has the smallest f_ia + log(plays of a), the larger centre among ties. If f_ia = 0, η lies
+       halfway between the two centres, less ε/2.
+    3. For each of the two, take the fidelity with the largest d²/(2σ_m²λ_m), where d is how far its mean may lie
+       beyond η, with an optimism of three standard deviations; the highest among ties.
+    4. If f_ia > 0, the leader's share s of it says how often to play the leader: with odds (s/λ):((1 − s)/λ'). Else
+       play the one on which less was spent.
+
+    The rule does not depend on δ, which is for whoever stops the experiment (:class:`~mfbandit.Sure`).
+
+    Args:
+        delta: δ, how often the answer may be wrong, in (0, 1).
+        tolerance: ε ≥ 0, how much worse than the best an answer may be, in units of reward.
+    """
+
+    delta: float = 0.05
+    tolerance: float = 0.0
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "delta", number("delta", self.delta))
+        object.__setattr__(self, "tolerance", number("tolerance", self.tolerance))
+        if not 0 < self.delta < 1:
+            raise InvalidArgument(f"delta must lie strictly between 0 and 1, got {self.delta:g}")
+        if self.tolerance < 0:
+            raise InvalidArgument(f"tolerance must be at least 0, got {self.tolerance:g}")
+
+    def remember(self, stats: Stats, fidelities: Fidelities) -> MFSureMemory:
+        """Compute the centres of the arms that have new results."""
+        known, counts, sums = stats.memory, stats.counts, stats.sums
+        centres = np.full(counts.shape[1], -np.inf)
+        changed = counts.any(axis=0)
+        if isinstance(known, MFSureMemory) and known.fidelities is fidelities:
+            same = len(known.centres)
+            centres[:same] = known.centres
+            changed[:same] = ((counts[:, :same] != known.counts) | (sums[:, :same] != known.sums)).any(axis=0)
+        found, biases = _scales(fidelities), fidelities.known_biases
+        for arm in np.flatnonzero(changed).tolist():
+            centres[arm] = centre(counts[:, arm].tolist(), sums[:, arm].tolist(), found, biases)
+        return MFSureMemory(counts.copy(), sums.copy(), centres, fidelities)
+
+    def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
+        """Choose the leader or the challenger, at the fidelity that tells most for its cost."""
+        plays = stats.plays
+        untouched = stats.active & ~plays.any(axis=0)
+        if untouched.any():
+            return int(untouched.argmax()), 0
+        seen = np.flatnonzero(stats.active & stats.counts.any(axis=0))
+        if len(seen) == 0:
+            return int(np.where(stats.active, stats.pending.sum(axis=0), np.iinfo(np.int64).max).argmin()), 0
+        centres = self._centres(stats, fidelities)
+        leader = int(seen[centres[seen].argmax()])
+        if len(seen) == 1:
+            return leader, len(fidelities) - 1
+        return self._duel(stats, fidelities, leader, seen[seen != leader], centres)
+
+    def _duel(
+        self, stats: Stats, fidelities: Fidelities, leader: int, rivals: IntArray, centres: FloatArray
+    ) -> tuple[int, int]:
+        found = _scales(fidelities)
+        against, meeting, lead = evidence_against(stats, fidelities, found, leader, rivals, self.tolerance)
+        plays = stats.plays[:, rivals].sum(axis=0).tolist()
+        index = against + np.array([math.log(number) for number in plays])
+        at = int(np.lexsort((rivals, -centres[rivals], index))[0])
+        challenger, value, eta = int(rivals[at]), float(against[at]), float(meeting[at])
+        if value <= 0:
+            eta = 0.5 * float(centres[leader] + centres[challenger]) - 0.5 * self.tolerance
+        first = _fidelity(stats, fidelities, found, leader, eta, +1.0)
+        second = _fidelity(stats, fidelities, found, challenger, eta + self.tolerance, -1.0)
+        if value <= 0:
+            costs = np.array(fidelities.costs)
+            behind = bool(costs @ stats.plays[:, leader] < costs @ stats.plays[:, challenger])
+        else:
+            share = float(lead[at]) / value
+            odds, others = share / fidelities.costs[first], (1.0 - share) / fidelities.costs[second]
+            behind = (stats.time * GOLDEN) % 1.0 < odds / (odds + others)
+        return (leader, first) if behind else (challenger, second)
+
+    def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
+        """Compute the centres, in units of reward; infinite for arms without a result; shape (K,)."""
+        centres = self._centres(stats, fidelities)
+        return np.where(stats.counts.any(axis=0), centres, np.inf)
+
+    def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
+        """Return the active arm with the largest centre."""
+        return safest(self._centres(stats, fidelities), stats)
+
+    def _centres(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
+        return self.remember(stats, fidelities).centres
+
+
+def _fidelity(
+    stats: Stats, fidelities: Fidelities, found: tuple[float, ...], arm: int, beyond: float, side: float
+) -> int:
+    plays, counts, sums = (array[:, arm].tolist() for array in (stats.plays, stats.counts, stats.sums))
+    return most_telling(plays, counts, sums, found, fidelities.known_biases, fidelities.costs, beyond, side)
+
+
+def _scales(fidelities: Fidelities) -> tuple[float, ...]:
+    found = scales(fidelities)
+    if found is None:
+        raise InvalidArgument(
+            f"concentration must be SubGaussian or Bounded for MFSure, got {fidelities.concentration!r}"
+        )
+    return found
