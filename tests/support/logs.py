@@ -20,6 +20,7 @@ from mfbandit.experiment.events import (
     Failed,
     FidelitiesSet,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
@@ -44,7 +45,7 @@ KINDS = (
     *["ask"] * 5,
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
-    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities"],
+    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open"],
 )
 
 
@@ -127,5 +128,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(BiasRefuted(0, draw(st.integers(0, len(state.labels) - 1)), 0.5), time=time)
     elif kind == "biases":
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
+    elif kind == "open":
+        log.add(Opened(f"{len(log.records):06x}"), time=time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)

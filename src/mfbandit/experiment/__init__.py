@@ -25,6 +25,7 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     Noted,
+    Opened,
     Renewed,
     Told,
     from_record,
@@ -32,6 +33,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -62,7 +64,9 @@ __all__ = [
     "Expired",
     "Failed",
     "History",
+    "Incarnations",
     "Noted",
+    "Opened",
     "Packed",
     "PackedLog",
     "PastResult",
@@ -81,6 +85,7 @@ __all__ = [
     "from_record",
     "from_row",
     "pack",
+    "play_id",
     "plays_until_exhausted",
     "policy_from_record",
     "policy_record",

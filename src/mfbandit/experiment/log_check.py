@@ -16,12 +16,14 @@ from mfbandit.experiment.events import (
     Failed,
     FidelitiesSet,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
 )
+from mfbandit.experiment.incarnations import PATTERN
 from mfbandit.experiment.state import State
 
 
@@ -79,6 +81,8 @@ def _about_settings(state: State, event: Event) -> bool:
             return isinstance(policy, dict)
         case Noted(text):
             return isinstance(text, str)
+        case Opened(incarnation):
+            return isinstance(incarnation, str) and PATTERN.fullmatch(incarnation) is not None
     return False
 
 

@@ -24,12 +24,14 @@ from mfbandit.experiment.events import (
     Failed,
     FidelitiesSet,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
 )
+from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
 from mfbandit.policies import Policy, Remembers
@@ -62,6 +64,7 @@ class State:
         self.labels: list[str] = []
         self.index: dict[str, int] = {}  # of arms, by their names
         self.plays = PlayTable()
+        self.incarnations = Incarnations()
         self.pending: dict[int, None] = {}  # numbers of plays, in the order of asking
         self.retired: set[int] = set()
         self.aside: set[int] = set()
@@ -216,6 +219,9 @@ class State:
         self.refuted.clear()
         self._remember_again()
 
+    def _opened(self, event: Opened) -> None:
+        self.incarnations.begin(len(self.plays), event.incarnation)
+
     def _nothing(self, _: Renewed | Noted) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
@@ -354,6 +360,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     BiasRefuted: State._bias_refuted,
     BiasesSet: State._biases_set,
     FidelitiesSet: State._fidelities_set,
+    Opened: State._opened,
 }
 
 
