@@ -82,3 +82,7 @@ class InternalServiceError(StoreError):
 
 class NotAllowed(StoreError):
     """The token is missing or unknown, or its scope does not allow this; or the store was opened read-only."""
+
+
+class TokenNeeded(NotAllowed):
+    """The service wants a token, and there is none or it is not one of its own."""

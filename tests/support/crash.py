@@ -19,6 +19,7 @@ from collections import Counter
 from collections.abc import Callable, Iterable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field
+from itertools import pairwise
 from pathlib import Path
 from typing import Protocol, TypeVar
 
@@ -492,7 +493,9 @@ def _compare_rest(log: list[Entry], diaries: list[Diary], found: Found) -> None:
     sent = {play: kept for diary in diaries for play, kept in diary.renewed.items()}
     found.lost += sum(kept and play not in renewed for play, kept in sent.items())
     found.faults += [f"nobody renewed play {play}" for play in renewed - sent.keys()]
-    restored = sum(isinstance(entry.event, ArmRestored) for entry in log)
+    # A result of an arm that was set aside brings it back, too.
+    steps = [(before.event, after.event) for before, after in pairwise(log)]
+    restored = sum(isinstance(after, ArmRestored) and not isinstance(before, Told) for before, after in steps)
     if restored > sum(diary.restores for diary in diaries):
         found.faults.append(f"arms were restored {restored} times, more often than anybody asked for")
     known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored

@@ -32,6 +32,7 @@ from mfbandit.experiment.checks import (
 )
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -53,6 +54,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
+from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -213,7 +215,7 @@ class Experiment:
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until a result or ``restore_arm``."""
         return tuple(sorted(self._state.aside))
 
     @property
@@ -244,6 +246,11 @@ class Experiment:
     def refuted(self) -> dict[tuple[int, int], float]:
         """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
         return dict(self._state.refuted)
+
+    @property
+    def incidents(self) -> tuple[str, ...]:
+        """Warnings about arms that were set aside, and about spending beyond the capital."""
+        return tuple(incidents_of(self._state, FAILURES_IN_A_ROW))
 
     @property
     def results_at(self) -> list[int]:
@@ -402,8 +409,7 @@ class Experiment:
         """
         event = self._result(play, reward, cost)
         if self._is_new(event):
-            self._add(event)
-            self._watch(event.play)
+            self._learn(event)
 
     def tell_many(self, results: Iterable[Result]) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
@@ -420,13 +426,13 @@ class Experiment:
             if news.setdefault(event.play, event) != event:
                 raise Conflict(f"Play {self.play_id(event.play)} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
-            self._add(event)
-            self._watch(event.play)
+            self._learn(event)
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
 
-        Three failures of an arm in a row, with no result between, set the arm aside.
+        Three failures of an arm in a row, with no result between, set the arm aside until a result of it comes in, or
+        :meth:`restore_arm`.
 
         Args:
             play: the play, or its id.
@@ -452,7 +458,10 @@ class Experiment:
         paid = checked_cost(cost)
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
-            self._lose(event)
+            self._add(event)
+            arm = self._state.plays.arms[event.play]
+            if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
+                self._add(ArmSetAside(arm))
 
     def renew(self, play: Play | str, lease: float | None = None) -> float | None:
         """Say that a pending play is still being made: None, as in memory its time never ends.
@@ -500,8 +509,7 @@ class Experiment:
             self._say_opened()
         for asked, told in pairs:
             self._add(asked)
-            self._add(told)
-            self._watch(told.play)
+            self._learn(told)
         return [self.play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
@@ -536,7 +544,7 @@ class Experiment:
         self._add(ArmRetired(index))
 
     def restore_arm(self, arm: int | str) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name.
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
@@ -549,9 +557,13 @@ class Experiment:
         'a'
         """
         index = self._arm(arm)
-        if index not in self._state.aside:
-            raise InvalidArgument(f"arm must be one that was set aside, got arm {index}, which was not")
-        self._add(ArmRestored(index))
+        retired, aside = index in self._state.retired, index in self._state.aside
+        if not retired and not aside:
+            raise InvalidArgument(f"arm must be one that was retired or set aside, got arm {index}, which was not")
+        if retired:
+            self._add(ArmReinstated(index))
+        if aside:
+            self._add(ArmRestored(index))
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
@@ -796,7 +808,7 @@ class Experiment:
         self._opened = Opened(new_incarnation())
 
     def expire(self, number: int) -> None:
-        """Take a pending play back whose lease ran out; it still takes one late result.
+        """Take a pending play back whose lease ran out; it still takes one late result, and its arm is not blamed.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -805,7 +817,7 @@ class Experiment:
         >>> exp.pending
         ()
         """
-        self._lose(Expired(number))
+        self._add(Expired(number))
 
     # How the verbs work
 
@@ -817,9 +829,13 @@ class Experiment:
             self._assumed = self._state.fidelities, assumptions
         return assumptions
 
-    def _watch(self, play: int) -> None:
-        """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
-        for fidelity, arm, needed in self._assumptions.refuted_by(play, self._state):
+    def _learn(self, event: Told) -> None:
+        """Take in a result, and what follows from it: its arm works after all, or refutes a bias for the first time."""
+        self._add(event)
+        arm = self._state.plays.arms[event.play]
+        if arm in self._state.aside:
+            self._add(ArmRestored(arm))
+        for fidelity, arm, needed in self._assumptions.refuted_by(event.play, self._state):
             self._add(BiasRefuted(fidelity, arm, needed))
 
     def _ask_one(self) -> Play:
@@ -842,7 +858,7 @@ class Experiment:
         cost = self._state.fidelities.costs[fidelity]
         committed = self._state.committed
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
-            left = self._state.capital - committed
+            left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
                 f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
                 f"{self._state.capital:g} is left"
@@ -854,7 +870,7 @@ class Experiment:
         if len(self._state.retired | self._state.aside) == len(self._state.labels):
             raise NoActiveArms(
                 f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
-                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
+                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings them back)"
             )
         return checked_choice(self._state.policy, stats, self._state.fidelities)
 
@@ -900,8 +916,8 @@ class Experiment:
         self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
     ) -> tuple[Asked, Told]:
         index = self._arm(arm)
-        if not self._state.stats.active[index]:
-            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
+        if index in self._state.retired:
+            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")
         if not 0 <= whole("fidelity", fidelity) < len(self._state.fidelities):
             raise InvalidArgument(f"fidelity must lie in 0 to {len(self._state.fidelities) - 1}, got {fidelity}")
         paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
@@ -914,12 +930,6 @@ class Experiment:
         if known != event:
             raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {known}, got {event}")
         return False
-
-    def _lose(self, event: Failed | Expired) -> None:
-        self._add(event)
-        arm = self._state.plays.arms[event.play]
-        if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
-            self._add(ArmSetAside(arm))
 
     def _arm(self, arm: int | str) -> int:
         labels = self._state.labels

@@ -114,10 +114,10 @@ class LogState:
 
 @dataclass(frozen=True)
 class Repeatable(Generic[T]):
-    """A request that may come again: its key, the kind of events it makes, and how to answer from what it made."""
+    """A request that may come again: its key, the kinds its first event may have, and its answer from what it made."""
 
     key: str
-    kind: type[Event]
+    kinds: tuple[type[Event], ...]
     answer: Callable[[Experiment, list[int]], T]
 
 
@@ -171,16 +171,16 @@ class LoggedExperiment:
         """
         writer = self.home.writer()
         with self.current() as folded:
-            made = None if request is None else folded.requests.find(request.key, request.kind)
+            made = None if request is None else folded.requests.find(request.key, *request.kinds)
             if request is not None and made is not None:
-                return request.answer(folded.core, made), writer.newest()
+                return request.answer(folded.core, made), writer.confirm()
             until = due(folded)
             key = None if request is None else request.key
             with self._stale_unless_done():
                 news = self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
                 news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
-                ticket = writer.submit((folded.end, news)) if news else writer.newest()
+                ticket = writer.submit((folded.end, news)) if news else writer.confirm()
         try:
             if isinstance(result, _Raised):
                 raise result.error
@@ -196,7 +196,7 @@ class LoggedExperiment:
             writer = self.home.writer()
             with self._stale_unless_done():
                 news = self._expired(folded)
-                return writer.submit((folded.end, news)) if news else writer.newest()
+                return writer.submit((folded.end, news)) if news else writer.confirm()
 
     def _expired(self, folded: LogState) -> list[Record]:
         """Take back the plays whose leases have run out."""

@@ -19,6 +19,7 @@ from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
+from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.log_reader import entries, entry, first_digest
@@ -292,11 +293,10 @@ class Store:
         return bool(found)
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
-        ((last,),) = connection.query("SELECT coalesce(max(id), 0) FROM mfbandit_experiments")
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
         created = float(self._clock())
         digest = first_digest(name, definition, created, request)
-        row = (last + 1, name, created, definition, request, 0, digest)
+        row = (new_experiment_id(connection), name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
 
 
