@@ -437,4 +437,4 @@ def test_what_expired_goes_with_the_verb_that_found_it(tmp_path, monkeypatch, cl
             with pytest.raises(KeyboardInterrupt):
                 experiment.ask()
         experiment.ask()
-        assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Asked]
+        assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Opened, Asked]
