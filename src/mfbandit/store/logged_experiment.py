@@ -1,8 +1,9 @@
 """One experiment of a store: a core in memory, what else its log folds to, and the end of that log on disk."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -65,10 +66,6 @@ class Home(Protocol):
         """Changes when a write failed, and memory is ahead of the disk."""
         ...
 
-    def lock(self) -> AbstractContextManager[object]:
-        """Orders all that happens to the store's experiments."""
-        ...
-
     def read(self) -> Connection:
         """A connection that reads."""
         ...
@@ -124,6 +121,8 @@ class Repeatable(Generic[T]):
 class LoggedExperiment:
     """An experiment of a store, shared by all who use it; whatever fails, it goes on from what is on disk.
 
+    A lock of its own orders all that happens to it, in memory and in its log. Other experiments do not wait for it.
+
     Args:
         home: the store.
         name: its name there.
@@ -135,13 +134,14 @@ class LoggedExperiment:
         self.home, self.name = home, name
         self._given_policy, self._given_fidelities = policy, fidelities
         self._deleted = False
+        self._lock = threading.RLock()
         self._generation = home.generation()
         self._folded = self._load()
 
     @contextmanager
     def current(self) -> Iterator[LogState]:
         """Inside, nothing changes, and what is seen is what was kept."""
-        with self.home.lock():
+        with self._lock:
             if self._deleted:
                 raise UnknownExperiment(f"experiment {self.name!r} was deleted from {self.home.name}")
             generation = self.home.generation()
@@ -149,6 +149,18 @@ class LoggedExperiment:
                 self._folded = self._load()
                 self._generation = generation
             yield self._folded
+
+    @contextmanager
+    def if_free(self) -> Iterator[LogState | None]:
+        """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
+        if not self._lock.acquire(blocking=False):
+            yield None
+            return
+        try:
+            known = not self._deleted and self._generation == self.home.generation()
+            yield self._folded if known else None
+        finally:
+            self._lock.release()
 
     def write(
         self,
@@ -173,14 +185,14 @@ class LoggedExperiment:
         with self.current() as folded:
             made = None if request is None else folded.requests.find(request.key, *request.kinds)
             if request is not None and made is not None:
-                return request.answer(folded.core, made), writer.confirm()
+                return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
             key = None if request is None else request.key
             with self._stale_unless_done():
                 news = self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
                 news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
-                ticket = writer.submit((folded.end, news)) if news else writer.confirm()
+                ticket = self._hand_in(writer, folded, news)
         try:
             if isinstance(result, _Raised):
                 raise result.error
@@ -188,15 +200,25 @@ class LoggedExperiment:
         finally:
             del result  # an error that its own traceback leads to would stay until the next collection
 
-    def expire(self) -> Ticket | None:
-        """Take back the plays whose leases have run out; a ticket if there were any."""
-        with self.current() as folded:
-            if not folded.leases.any_expired(self.home.clock()):
+    def expire(self, *, wait: bool = True) -> Ticket | None:
+        """Take back the plays whose leases have run out; a ticket if there were any.
+
+        Args:
+            wait: whether to wait while somebody else is at work on it; else nothing is done then.
+        """
+        with self.current() if wait else self.if_free() as folded:
+            if folded is None or not folded.leases.any_expired(self.home.clock()):
                 return None
             writer = self.home.writer()
             with self._stale_unless_done():
                 news = self._expired(folded)
-                return writer.submit((folded.end, news)) if news else writer.confirm()
+                return self._hand_in(writer, folded, news)
+
+    def _hand_in(self, writer: Writer, folded: LogState, news: list[Record]) -> Ticket:
+        """Queue events, unless a write failed since the state was read that they stand on."""
+        if not news:
+            return writer.confirm(self._generation)
+        return writer.submit((folded.end, news), self._generation)
 
     def _expired(self, folded: LogState) -> list[Record]:
         """Take back the plays whose leases have run out."""
@@ -216,14 +238,15 @@ class LoggedExperiment:
 
     def refresh(self) -> None:
         """Read again what others have written meanwhile."""
-        with self.home.lock():
+        with self._lock:
             self._generation = STALE  # if it cannot be read, nobody goes on from what was there before
             self._folded = self._load()
             self._generation = self.home.generation()
 
     def forget(self) -> None:
         """Tell whoever still has it from now on that it was deleted."""
-        self._deleted = True
+        with self._lock:  # what was handed in before is written before it is deleted
+            self._deleted = True
 
     # From the disk
 
