@@ -27,7 +27,17 @@ import mfbandit as mfb
 from mfbandit.core.stats import Play
 from mfbandit.experiment import AnyExperiment
 from mfbandit.experiment.codec import Record as Entry
-from mfbandit.experiment.events import ArmRestored, ArmSetAside, Asked, Event, Expired, Failed, Renewed, Told
+from mfbandit.experiment.events import (
+    ArmRestored,
+    ArmSetAside,
+    Asked,
+    Event,
+    Expired,
+    Failed,
+    LeasesExtended,
+    Renewed,
+    Told,
+)
 from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.service import RemoteExperiment
@@ -498,7 +508,7 @@ def _compare_rest(log: list[Entry], diaries: list[Diary], found: Found) -> None:
     restored = sum(isinstance(after, ArmRestored) and not isinstance(before, Told) for before, after in steps)
     if restored > sum(diary.restores for diary in diaries):
         found.faults.append(f"arms were restored {restored} times, more often than anybody asked for")
-    known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored
+    known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored | LeasesExtended
     found.faults += [f"nobody sent {entry.event}" for entry in log if not isinstance(entry.event, known)]
 
 
@@ -512,6 +522,8 @@ def _replay(experiment: DurableExperiment, log: Iterable[Entry]) -> None:
         plain._add(entry.event)
         if isinstance(entry.event, Asked | Renewed):
             dues[entry.event.play] = entry.due
+        if isinstance(entry.event, LeasesExtended):
+            dues = {play: None if due is None else due + entry.event.seconds for play, due in dues.items()}
     stored, again = state(experiment), state(plain)
     for name, value in again.items():
         if stored[name] != value:

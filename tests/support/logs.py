@@ -20,6 +20,7 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
     Paused,
     PolicySet,
@@ -45,7 +46,7 @@ KINDS = (
     *["ask"] * 5,
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
-    "reinstate",
+    *["reinstate", "extend"],
     *["pause", "capital", "policy", "note", "refute", "biases", "fidelities"],
 )
 
@@ -119,6 +120,8 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(ArmRestored(draw(st.sampled_from(sorted(state.aside)))), time=time, request=request)
     elif kind == "reinstate" and state.retired:
         log.add(ArmReinstated(draw(st.sampled_from(sorted(state.retired)))), time=time, request=request)
+    elif kind == "extend":
+        log.add(LeasesExtended(draw(st.sampled_from([7200.0, 0.1, -3600.0]))), time=time)
     elif kind == "pause":
         log.add(Resumed() if state.paused else Paused(), time=time)
     elif kind == "capital":

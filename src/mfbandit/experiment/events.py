@@ -135,6 +135,13 @@ class ArmReinstated:
     arm: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeasesExtended:
+    """All leases of pending plays end so many seconds later, as the service was away; earlier if that is negative."""
+
+    seconds: float
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -154,6 +161,7 @@ Event: TypeAlias = (
     | BiasesSet
     | FidelitiesSet
     | ArmReinstated
+    | LeasesExtended
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -176,6 +184,7 @@ KINDS: tuple[type[Event], ...] = (
     BiasesSet,
     FidelitiesSet,
     ArmReinstated,
+    LeasesExtended,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -16,6 +16,7 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
     Paused,
     PolicySet,
@@ -83,6 +84,8 @@ def _about_settings(state: State, event: Event) -> bool:
             return isinstance(policy, dict)
         case Noted(text):
             return isinstance(text, str)
+        case LeasesExtended(seconds):
+            return _finite(seconds)
     return False
 
 

@@ -24,6 +24,7 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
     Paused,
     PolicySet,
@@ -221,7 +222,7 @@ class State:
         self.refuted.clear()
         self._remember_again()
 
-    def _nothing(self, _: Renewed | Noted) -> None:
+    def _nothing(self, _: Renewed | Noted | LeasesExtended) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -361,6 +362,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     BiasesSet: State._biases_set,
     FidelitiesSet: State._fidelities_set,
     ArmReinstated: State._arm_reinstated,
+    LeasesExtended: State._nothing,
 }
 
 

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ from mfbandit._internal.limits import (
 )
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.errors import MFBanditError
+from mfbandit.errors import MFBanditError, StoreError
 from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
 from mfbandit.service.api_page import api_page
@@ -106,10 +106,13 @@ async def _on_disk(experiment: DurableExperiment, verb: Callable[[DurableExperim
 def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        await anyio.to_thread.run_sync(store.begin_looking)
         async with anyio.create_task_group() as tasks:
             tasks.start_soon(_expire_leases, store)
             yield
             tasks.cancel_scope.cancel()
+        with suppress(StoreError):  # the last look that was kept will do
+            await anyio.to_thread.run_sync(store.end_looking)
 
     return lifespan
 
@@ -119,6 +122,8 @@ async def _expire_leases(store: Store) -> None:
     broken: set[DurableExperiment] = set()
     while True:
         await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
+        with suppress(MFBanditError):  # whoever asks next is told
+            store.look()
         for experiment in [one for one in list(store.opened().values()) if one not in broken]:
             try:
                 await _on_disk(experiment, lambda queued: queued.expire())
