@@ -1,8 +1,9 @@
 """One experiment of a store: a core in memory, what else its log folds to, and the end of that log on disk."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -54,7 +55,7 @@ class Home(Protocol):
 
     @property
     def outages(self) -> Outages:
-        """When a service over it was away; under its lock."""
+        """When a service over it was away."""
         ...
 
     @property
@@ -68,10 +69,6 @@ class Home(Protocol):
 
     def generation(self) -> int:
         """Changes when a write failed, and memory is ahead of the disk."""
-        ...
-
-    def lock(self) -> AbstractContextManager[object]:
-        """Orders all that happens to the store's experiments."""
         ...
 
     def read(self) -> Connection:
@@ -132,6 +129,8 @@ class Repeatable(Generic[T]):
 class LoggedExperiment:
     """An experiment of a store, shared by all who use it; whatever fails, it goes on from what is on disk.
 
+    A lock of its own orders all that happens to it, in memory and in its log. Other experiments do not wait for it.
+
     Args:
         home: the store.
         name: its name there.
@@ -143,13 +142,14 @@ class LoggedExperiment:
         self.home, self.name = home, name
         self._given_policy, self._given_fidelities = policy, fidelities
         self._deleted = False
+        self._lock = threading.RLock()
         self._generation = home.generation()
         self._folded = self._load()
 
     @contextmanager
     def current(self) -> Iterator[LogState]:
         """Inside, nothing changes, and what is seen is what was kept."""
-        with self.home.lock():
+        with self._lock:
             if self._deleted:
                 raise UnknownExperiment(f"experiment {self.name!r} was deleted from {self.home.name}")
             generation = self.home.generation()
@@ -181,7 +181,7 @@ class LoggedExperiment:
         with self.current() as folded:
             made = None if request is None else folded.requests.find(request.key, *request.kinds)
             if request is not None and made is not None:
-                return request.answer(folded.core, made), writer.confirm()
+                return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
             key = None if request is None else request.key
             with self._stale_unless_done():
@@ -189,7 +189,7 @@ class LoggedExperiment:
                 news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
                 news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
-                ticket = writer.submit((folded.end, news)) if news else writer.confirm()
+                ticket = self._hand_in(writer, folded, news)
         try:
             if isinstance(result, _Raised):
                 raise result.error
@@ -205,7 +205,13 @@ class LoggedExperiment:
             writer = self.home.writer()
             with self._stale_unless_done():
                 news = self._extended(folded) + self._expired(folded)
-                return writer.submit((folded.end, news)) if news else writer.confirm()
+                return self._hand_in(writer, folded, news)
+
+    def _hand_in(self, writer: Writer, folded: LogState, news: list[Record]) -> Ticket:
+        """Queue events, unless a write failed since the state was read that they stand on."""
+        if not news:
+            return writer.confirm(self._generation)
+        return writer.submit((folded.end, news), self._generation)
 
     def _extended(self, folded: LogState) -> list[Record]:
         """Extend all leases by the time that the service was away since this was called last."""
@@ -213,8 +219,9 @@ class LoggedExperiment:
         outages.look(now)
         if folded.outages_seen == len(outages) and not folded.owed:
             return []
-        seconds = folded.owed + outages.seconds(first=folded.outages_seen)
-        folded.outages_seen, folded.owed = len(outages), 0.0
+        number = len(outages)
+        seconds = folded.owed + outages.seconds(folded.outages_seen, number)
+        folded.outages_seen, folded.owed = number, 0.0
         if folded.leases.due:
             folded.core.extend_leases(seconds)
         return folded.take_news(now, None, None)
@@ -237,14 +244,15 @@ class LoggedExperiment:
 
     def refresh(self) -> None:
         """Read again what others have written meanwhile."""
-        with self.home.lock():
+        with self._lock:
             self._generation = STALE  # if it cannot be read, nobody goes on from what was there before
             self._folded = self._load()
             self._generation = self.home.generation()
 
     def forget(self) -> None:
         """Tell whoever still has it from now on that it was deleted."""
-        self._deleted = True
+        with self._lock:  # what was handed in before is written before it is deleted
+            self._deleted = True
 
     # From the disk
 
@@ -267,7 +275,8 @@ class LoggedExperiment:
             rows, end = read_all(connection, of)
             log = PackedLog(rows, _texts(connection, of, rows))
             folded = self._begin(of, end)
-            folded.owed = self.home.outages.seconds_after(float(rows["time"][-1]) if len(rows) else of.created)
+            last = float(rows["time"][-1]) if len(rows) else of.created
+            folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.recent.apply_all(log)
