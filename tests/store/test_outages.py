@@ -179,8 +179,8 @@ class TestAProcess:
             service.kill()
         time.sleep(6)
         with served(tmp_path / "a.db") as service, connect(service.url) as there:
-            time.sleep(1.5)
             experiment = there.open("e")
+            time.sleep(1.5)  # it has looked for leases that ran out
             experiment.tell_many([(play, 0.5, None) for play in plays])
             assert kinds(experiment, Expired) == []
             assert (experiment.set_aside, experiment.status()["warnings"]) == ((), [])
