@@ -85,12 +85,17 @@ class Leases:
         heapq.heapify(self._queue)
 
     def any_expired(self, now: float) -> bool:
-        """Whether a lease may have run out; void entries count until they are taken out.
+        """Whether a lease has run out.
 
         >>> Leases().any_expired(now=0.0)
         False
         """
-        return bool(self._queue) and self._queue[0][0] <= now
+        while self._queue and self._queue[0][0] <= now:
+            due, play = self._queue[0]
+            if self.due.get(play) == due:
+                return True
+            heapq.heappop(self._queue)  # it is settled, or was renewed since
+        return False
 
     def take_expired(self, now: float) -> list[int]:
         """Take out the plays whose leases have run out, the first to end first.
@@ -100,10 +105,9 @@ class Leases:
         """
         expired = []
         while self.any_expired(now):
-            due, play = heapq.heappop(self._queue)
-            if self.due.get(play) == due:  # else it is settled, or was renewed since
-                del self.due[play]
-                expired.append(play)
+            _, play = heapq.heappop(self._queue)
+            del self.due[play]
+            expired.append(play)
         return expired
 
     def next_to_end(self, number: int) -> list[tuple[int, float]]:

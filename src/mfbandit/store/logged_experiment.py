@@ -158,6 +158,18 @@ class LoggedExperiment:
                 self._generation = generation
             yield self._folded
 
+    @contextmanager
+    def if_free(self) -> Iterator[LogState | None]:
+        """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
+        if not self._lock.acquire(blocking=False):
+            yield None
+            return
+        try:
+            known = not self._deleted and self._generation == self.home.generation()
+            yield self._folded if known else None
+        finally:
+            self._lock.release()
+
     def write(
         self,
         verb: Callable[[Experiment], T],
@@ -197,10 +209,14 @@ class LoggedExperiment:
         finally:
             del result  # an error that its own traceback leads to would stay until the next collection
 
-    def expire(self) -> Ticket | None:
-        """Take back the plays whose leases have run out; a ticket if there were any."""
-        with self.current() as folded:
-            if not folded.leases.any_expired(self.home.clock()):
+    def expire(self, *, wait: bool = True) -> Ticket | None:
+        """Take back the plays whose leases have run out; a ticket if there were any.
+
+        Args:
+            wait: whether to wait while somebody else is at work on it; else nothing is done then.
+        """
+        with self.current() if wait else self.if_free() as folded:
+            if folded is None or not folded.leases.any_expired(self.home.clock()):
                 return None
             writer = self.home.writer()
             with self._stale_unless_done():
