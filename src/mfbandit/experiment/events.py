@@ -136,6 +136,13 @@ class ArmReinstated:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesExtended:
+    """All leases of pending plays end so many seconds later, as the service was away; earlier if that is negative."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
 class Opened:
     """It was opened for writing: the ids of plays asked for from now on have this incarnation."""
 
@@ -161,6 +168,7 @@ Event: TypeAlias = (
     | BiasesSet
     | FidelitiesSet
     | ArmReinstated
+    | LeasesExtended
     | Opened
 )
 
@@ -184,6 +192,7 @@ KINDS: tuple[type[Event], ...] = (
     BiasesSet,
     FidelitiesSet,
     ArmReinstated,
+    LeasesExtended,
     Opened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}

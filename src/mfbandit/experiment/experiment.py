@@ -44,6 +44,7 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
     Opened,
     Paused,
@@ -818,6 +819,17 @@ class Experiment:
         ()
         """
         self._add(Expired(number))
+
+    def extend_leases(self, seconds: float) -> None:
+        """Say that the leases of all pending plays end so many seconds later; stores keep them.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.extend_leases(7200.0)
+        >>> exp.log
+        (LeasesExtended(seconds=7200.0),)
+        """
+        self._add(LeasesExtended(seconds))
 
     # How the verbs work
 

@@ -24,6 +24,7 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
     Opened,
     Paused,
@@ -227,7 +228,7 @@ class State:
     def _opened(self, event: Opened) -> None:
         self.incarnations.begin(len(self.plays), event.incarnation)
 
-    def _nothing(self, _: Renewed | Noted) -> None:
+    def _nothing(self, _: Renewed | Noted | LeasesExtended) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -367,6 +368,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     BiasesSet: State._biases_set,
     FidelitiesSet: State._fidelities_set,
     ArmReinstated: State._arm_reinstated,
+    LeasesExtended: State._nothing,
     Opened: State._opened,
 }
 

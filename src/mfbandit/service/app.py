@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ from mfbandit._internal.limits import (
 )
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.errors import InvalidArgument, MFBanditError
+from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
 from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
 from mfbandit.service.api_page import api_page
@@ -101,12 +101,24 @@ def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[N
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
+        await anyio.to_thread.run_sync(store.begin_looking)
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_look_at_clock, store)
             tasks.start_soon(_expire_leases, store)
             yield
             tasks.cancel_scope.cancel()
+        with suppress(StoreError):  # the last look that was kept will do
+            await anyio.to_thread.run_sync(store.end_looking)
 
     return lifespan
+
+
+async def _look_at_clock(store: Store) -> None:
+    """Let the store know every second that the service is there, whatever its threads are busy with."""
+    while True:
+        with suppress(MFBanditError):  # whoever asks next is told
+            store.look()
+        await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
 
 
 async def _expire_leases(store: Store) -> None:
