@@ -135,6 +135,20 @@ class ArmReinstated:
     arm: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeasesExtended:
+    """All leases of pending plays end so many seconds later, as the service was away; earlier if that is negative."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """It was opened for writing: the ids of plays asked for from now on have this incarnation."""
+
+    incarnation: str
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -154,6 +168,8 @@ Event: TypeAlias = (
     | BiasesSet
     | FidelitiesSet
     | ArmReinstated
+    | LeasesExtended
+    | Opened
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -176,6 +192,8 @@ KINDS: tuple[type[Event], ...] = (
     BiasesSet,
     FidelitiesSet,
     ArmReinstated,
+    LeasesExtended,
+    Opened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}
