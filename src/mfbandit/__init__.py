@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
     from mfbandit.experiment import Experiment, History
-    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFTopTwo, Policy
+    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
         Gaussian,
@@ -65,6 +65,7 @@ __all__ = [
     "MFAda",
     "MFBayes",
     "MFSearchCV",
+    "MFSure",
     "MFTopTwo",
     "NoActiveArms",
     "NoResults",
@@ -139,6 +140,7 @@ _MODULES = {
     "policies": (
         "MFAda",
         "MFBayes",
+        "MFSure",
         "MFTopTwo",
         "MFUCB",
         "Policy",

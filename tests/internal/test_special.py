@@ -8,7 +8,7 @@ from scipy import special
 
 from mfbandit._internal.roots import increasing_root
 from mfbandit._internal.special import erfcx, log_gamma, log_mills
-from mfbandit.core.centre import log_mills_ratio
+from mfbandit.core.estimate import log_mills_ratio
 
 
 class TestSpecial:

@@ -20,6 +20,7 @@ from mfbandit import (
     Gaussian,
     MFAda,
     MFBayes,
+    MFSure,
     MFTopTwo,
     Problem,
     Replay,
@@ -45,19 +46,21 @@ POLICIES: dict[str, list[Any]] = {
     "kl_ucb": [UCB(0.5, kl=True), MFUCB(0.5, kl=True)],
     "mfada": [MFAda()],
     "mfbayes": [MFBayes(), MFBayes(safeguard=0.2, kappa=1.0)],
+    "mfsure": [MFSure(), MFSure(tolerance=0.05)],
 }
 CASES = [(name, policy) for name, policies in POLICIES.items() for policy in policies]
 
 if TYPE_CHECKING:  # mypy sees to it that a module has all functions of an engine
-    from mfbandit.simulation.engines import heap_ucb, kl_ucb, mfada, mfbayes
+    from mfbandit.simulation.engines import heap_ucb, kl_ucb, mfada, mfbayes, mfsure
 
     _ENGINES: tuple[
         Engine[UCB | MFUCB, Any, Any],
         Engine[UCB | MFUCB, Any, Any],
         Engine[MFAda, Any, Any],
         Engine[MFBayes, Any, Any],
+        Engine[MFSure, Any, Any],
         Engine[Any, Any, Any],
-    ] = (heap_ucb, kl_ucb, mfada, mfbayes, greedy_engine)
+    ] = (heap_ucb, kl_ucb, mfada, mfbayes, mfsure, greedy_engine)
 
 
 @dataclass(frozen=True)

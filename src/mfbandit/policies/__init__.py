@@ -2,6 +2,7 @@
 
 from mfbandit.policies.mfada import MFAda as MFAda
 from mfbandit.policies.mfbayes import MFBayes as MFBayes
+from mfbandit.policies.mfsure import MFSure as MFSure
 from mfbandit.policies.mftoptwo import MFTopTwo as MFTopTwo
 from mfbandit.policies.mfucb import MFUCB as MFUCB
 from mfbandit.policies.policy import Policy as Policy

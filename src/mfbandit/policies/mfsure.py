@@ -8,9 +8,9 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import number
 from mfbandit.core import Fidelities, Stats, safest, scales
-from mfbandit.core.centre import centre
+from mfbandit.core.estimate import centre
 from mfbandit.errors import InvalidArgument
-from mfbandit.policies._duel import evidence_against, most_telling
+from mfbandit.policies.duel import evidence_against, most_telling
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly however many one takes
 
@@ -30,7 +30,7 @@ class MFSure:
     r"""A policy for finding the best arm with confidence at the smallest cost; needs biases and the noise's scale.
 
     1. Play each arm once at the lowest fidelity. The centre v_k is a balanced estimate of the mean
-       (:func:`~mfbandit.core.centre.centre`). The leader i has the largest.
+       (:func:`~mfbandit.core.estimate.centre`). The leader i has the largest.
     2. What speaks against "a is better than i by more than ε" is
 
            f_ia = min over η of Σ_m n_mi (X̄_mi − ζ_m − η)₊²/(2σ_m²) + Σ_m n_ma (η + ε − X̄_ma − ζ_m)₊²/(2σ_m²).
@@ -103,8 +103,7 @@ class MFSure:
         first = _fidelity(stats, fidelities, found, leader, eta, +1.0)
         second = _fidelity(stats, fidelities, found, challenger, eta + self.tolerance, -1.0)
         if value <= 0:
-            costs = np.array(fidelities.costs)
-            behind = bool(costs @ stats.plays[:, leader] < costs @ stats.plays[:, challenger])
+            behind = _spent(stats, fidelities, leader) < _spent(stats, fidelities, challenger)
         else:
             share = float(lead[at]) / value
             odds, others = share / fidelities.costs[first], (1.0 - share) / fidelities.costs[second]
@@ -129,6 +128,13 @@ def _fidelity(
 ) -> int:
     plays, counts, sums = (array[:, arm].tolist() for array in (stats.plays, stats.counts, stats.sums))
     return most_telling(plays, counts, sums, found, fidelities.known_biases, fidelities.costs, beyond, side)
+
+
+def _spent(stats: Stats, fidelities: Fidelities, arm: int) -> float:
+    total = 0.0  # added up in this order, as the engine does
+    for cost, plays in zip(fidelities.costs, stats.plays[:, arm].tolist(), strict=True):
+        total += cost * plays
+    return total
 
 
 def _scales(fidelities: Fidelities) -> tuple[float, ...]:

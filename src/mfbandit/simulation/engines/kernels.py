@@ -7,6 +7,8 @@ Where a kernel calls others at each step, a play takes three of these lines::
     reward = make_play(truth, run, arm, m, rng)
 """
 
+from collections.abc import Callable
+from types import FunctionType
 from typing import Any
 
 import numpy as np
@@ -29,6 +31,22 @@ counting = njit(**_OPTIONS)
 compiled = njit(**_BORROWING)
 # A call that hands over a few arrays costs as much as an evaluation: what runs at each step is copied into its caller.
 inlined = njit(**_BORROWING, forceinline=True)
+
+
+def compiled_with(function: Callable[..., Any], **others: Callable[..., Any]) -> Callable[..., Any]:
+    """Compile a function of another room, whose source is shared, with the functions that it calls compiled as well.
+
+    >>> from mfbandit.core import estimate
+    >>> centre = compiled_with(estimate.centre, log_mills_ratio=compiled(estimate.log_mills_ratio))
+    >>> one, zero = np.ones(1), np.zeros(1)
+    >>> float(centre(one, 0.25 * one, one, zero)) == estimate.centre([1.0], [0.25], [1.0], [0.0])
+    True
+    """
+    if not isinstance(function, FunctionType):
+        raise TypeError(f"function must be one written in Python, got {function!r}")
+    names = {**function.__globals__, **others}
+    bound: Callable[..., Any] = compiled(FunctionType(function.__code__, names, function.__name__))
+    return bound
 
 
 @inlined

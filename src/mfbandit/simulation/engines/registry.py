@@ -25,6 +25,7 @@ ENGINES: dict[str, tuple[type[Policy], ...]] = {
     "mfbandit.simulation.engines.kl_ucb": (policies.UCB, policies.MFUCB),
     "mfbandit.simulation.engines.mfada": (policies.MFAda,),
     "mfbandit.simulation.engines.mfbayes": (policies.MFBayes,),
+    "mfbandit.simulation.engines.mfsure": (policies.MFSure,),
 }
 FALL_BACK: Runner = plain_run
 
