@@ -72,10 +72,12 @@ def capital(
     ],
 ) -> Answer:
     """Change what all plays together may cost."""
+    from mfbandit._internal.formatting import plain
+
     total = None if amount == "unlimited" else _number("capital", amount)
     with call.experiment() as experiment:
         experiment.set_capital(total)
-    words = "unlimited" if total is None else f"{total:,.10g}"
+    words = "unlimited" if total is None else plain(total, 10)
     return Answer(f"{call.name}: capital {words}", {"capital": total})
 
 
@@ -87,10 +89,12 @@ def biases(
     ],
 ) -> Answer:
     """Assume other biases from now on."""
+    from mfbandit._internal.formatting import plain
+
     chosen = [_number("a bias", part) for part in values.split(",")]
     with call.experiment() as experiment:
         experiment.set_biases(chosen)
-    return Answer(f"{call.name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen})
+    return Answer(f"{call.name}: biases {', '.join(plain(bias, thousands='') for bias in chosen)}", {"biases": chosen})
 
 
 def _number(what: str, text: str) -> float:

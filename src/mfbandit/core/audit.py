@@ -20,7 +20,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfbandit._internal.formatting import columns
+from mfbandit._internal.formatting import columns, plain
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.fidelities import Fidelities
@@ -90,9 +90,9 @@ class Audit:
         named = ", ".join(self.labels[arm] for arm in one.refuting[:MAX_ARMS_NAMED])
         more = f" and {len(one.refuting) - MAX_ARMS_NAMED} more" if len(one.refuting) > MAX_ARMS_NAMED else ""
         return (
-            f"WARNING: bias {one.bias:g} of fidelity {one.name} is too small: {named}{more} "
+            f"WARNING: bias {plain(one.bias)} of fidelity {one.name} is too small: {named}{more} "
             f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. It must be at least "
-            f"{one.needed:.3g}; set_biases changes it. Until then the best arm may be left out"
+            f"{plain(one.needed, 3)}; set_biases changes it. Until then the best arm may be left out"
         )
 
     def __str__(self) -> str:
@@ -101,10 +101,11 @@ class Audit:
 
 
 def _row(one: FidelityAudit) -> tuple[str, ...]:
-    interval = "-" if one.arms == 0 else f"{one.offset:.3g} ({one.offset_low:.3g} to {one.offset_high:.3g})"
-    enough = "-" if math.isinf(one.enough) else f"{one.enough:.3g}"
-    bias = "-" if one.bias is None else f"{one.bias:g}"
-    return one.name, str(one.arms), bias, f"{one.needed:.3g}", enough, interval
+    offset, low, high = (plain(value, 3) for value in (one.offset, one.offset_low, one.offset_high))
+    interval = "-" if one.arms == 0 else f"{offset} ({low} to {high})"
+    enough = "-" if math.isinf(one.enough) else plain(one.enough, 3)
+    bias = "-" if one.bias is None else plain(one.bias)
+    return one.name, str(one.arms), bias, plain(one.needed, 3), enough, interval
 
 
 def scales(fidelities: Fidelities) -> tuple[float, ...] | None:
