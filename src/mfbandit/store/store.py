@@ -28,6 +28,7 @@ from mfbandit.store.tokens import Token, new_token, public_part
 from mfbandit.store.writer import Job, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+HAD_TOKENS = "had tokens"  # among the facts of a store: it stays closed to those without a token
 
 
 class Store:
@@ -72,6 +73,7 @@ class Store:
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
         self._tokens: dict[str, Token] = {}
+        self._had_tokens = False
         self._tokens_at = -1e9
         if read_only:
             with closing(self.read()) as connection:
@@ -203,7 +205,12 @@ class Store:
         text, token = new_token(name, scope, self._clock())
         row = (token.id, token.name, token.hash, token.scope, token.created)
         columns = ("id", "name", "hash", "scope", "created")
-        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
+
+        def job(connection: Connection) -> None:
+            connection.insert("mfbandit_tokens", columns, [row])
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))
+
+        self._write(job)
         self._tokens_at = -1e9
         return text
 
@@ -211,8 +218,17 @@ class Store:
         """Revoke a token, by its id."""
         if token not in self.tokens():
             raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
-        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
+
+        def job(connection: Connection) -> None:
+            connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))  # it may be of a store from before the mark
+
+        self._write(job)
         self._tokens_at = -1e9
+
+    def needs_token(self) -> bool:
+        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
+        return bool(self.tokens()) or self._had_tokens
 
     def tokens(self) -> dict[str, Token]:
         """All tokens, by their ids; read again every few seconds, if the database answers."""
@@ -220,6 +236,8 @@ class Store:
             try:
                 with closing(self.read()) as connection:
                     rows = connection.query(_TOKENS)
+                    marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
+                    self._had_tokens = self._had_tokens or bool(marks)
             except StoreUnavailable:
                 if self._tokens_at < 0:
                     raise
@@ -302,6 +320,9 @@ class Store:
 
 _TOKEN = ("id", "name", "hash", "scope", "created")
 _TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
+
+
+_MARK_TOKENS = "INSERT INTO mfbandit_store (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 
 def check_definition(
