@@ -19,6 +19,7 @@ SIZES = [1e308, 1.7e308, 1e200, 1e151, 1e150, 1e100, 1e16, 1e-10, 1e-100, 1e-150
 EXTREMES = [*SIZES, *(-size for size in SIZES), 0, -0.0, 1, 2, 10**16, 2**53 + 1, 10**400, -(10**400)]
 VIEWS = ("", "/bounds", "/audit", "/best", "/stats", "/pending", "/log", "/export")
 HUGE = pytest.param(10**5000, id="5000 digits")
+NEGATIVE = pytest.param(-(10**400), id="negative of 400 digits")
 numbers = st.sampled_from(EXTREMES)
 sizes = st.sampled_from([size for size in EXTREMES if size > 0])
 
@@ -120,7 +121,7 @@ def test_whatever_it_is_told_and_changed_to(place, data):
         ({"policy": {"name": "MFUCB", "rho": 10**400}}, "rho must be at most 1e+150 in size, got 10000"),
         ({"capital": 1e-320}, "capital must pay for the first play, which costs 1 with MFUCB, got 1e-320"),
         ({"fidelities": {"costs": [1e-320, 1]}}, "costs must be from 1e-150 to 1e+150, got [1e-320, 1.0]"),
-        ({"fidelities": {"costs": [1, 2], "biases": [1e151, 0]}}, "body.fidelities.biases.0: Input should be less than"),
+        ({"fidelities": {"costs": [1, 2], "biases": [1e151, 0]}}, "body.fidelities.biases.0: Input should be"),
         ({"fidelities": {"costs": [1], "concentration": {"name": "SubGaussian", "scale": 1e-320}}}, "scale must be"),
         ({"fidelities": {"costs": [1], "concentration": {"name": "Bounded", "low": 0, "high": 1e-320}}}, "low must be"),
     ],
@@ -131,7 +132,7 @@ def test_what_is_refused_is_named(place, change, said):
 
 
 class TestInMemory:
-    @pytest.mark.parametrize("value", [1e308, 1e-320, 5e-324, HUGE, -(10**400), math.inf, math.nan, 0])
+    @pytest.mark.parametrize("value", [1e308, 1e-320, 5e-324, HUGE, NEGATIVE, math.inf, math.nan, 0])
     @pytest.mark.parametrize(
         "make",
         [
@@ -151,7 +152,7 @@ class TestInMemory:
         with pytest.raises(InvalidArgument, match=r"got "):
             make(value)
 
-    @pytest.mark.parametrize("value", [1e308, HUGE, -(10**400), math.inf, math.nan, 0])
+    @pytest.mark.parametrize("value", [1e308, HUGE, NEGATIVE, math.inf, math.nan, 0])
     def test_a_bias_may_be_small_but_not_as_large(self, value):
         Fidelities([1, 2], [5e-324, 0], SubGaussian(1))
         with pytest.raises(InvalidArgument, match=r"got "):

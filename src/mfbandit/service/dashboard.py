@@ -7,16 +7,17 @@ from importlib.resources import files
 from typing import Annotated, Any
 from urllib.parse import parse_qs, quote, unquote
 
-import anyio.to_thread
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.concurrency import run_in_threadpool
 
 from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.limits import MAX_FORM_FIELDS, SESSION_SECONDS
 from mfbandit.errors import InvalidArgument, MFBanditError
 from mfbandit.service.error_handlers import log_internal_error, request_name
+from mfbandit.service.lanes import Lanes
 from mfbandit.service.middleware import CLOSED, bearer_of, session_of
 from mfbandit.service.problem_details import ProblemDetail, problem_of
 from mfbandit.service.public_address import ADDRESS, PublicAddress
@@ -87,8 +88,8 @@ CONTROLS = {
     "retire": Control(
         "Retire {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, for good. Results of "
-            f"its pending plays are still recorded."
+            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, until it is restored. "
+            f"Results of its pending plays are still recorded."
         ),
         "Retire",
         lambda experiment, fields: experiment.retire_arm(fields["arm"]),
@@ -97,7 +98,7 @@ CONTROLS = {
     "restore": Control(
         "Restore {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']}, which was set aside after three failures in a row, is asked for again in "
+            f"{fields['arm']}, which was retired or set aside after three failures in a row, is asked for again in "
             f"{experiment.name}."
         ),
         "Restore",
@@ -256,7 +257,7 @@ def _add_sign_in(app: FastAPI, store: Store, sessions: Sessions, pages: Pages) -
             answer.set_cookie(value=sessions.start(token), max_age=int(SESSION_SECONDS), **_cookie(request))
             return answer
 
-        return await anyio.to_thread.run_sync(_or_message, pages, request, "/sign-in", signed_in)
+        return await run_in_threadpool(_or_message, pages, request, "/sign-in", signed_in)
 
     @app.post("/sign-out", include_in_schema=False)
     async def sign_out(request: Request) -> Response:
@@ -266,7 +267,7 @@ def _add_sign_in(app: FastAPI, store: Store, sessions: Sessions, pages: Pages) -
             answer.delete_cookie(**_cookie(request))
             return answer
 
-        return await anyio.to_thread.run_sync(_or_message, pages, request, "/sign-in", signed_out)
+        return await run_in_threadpool(_or_message, pages, request, "/sign-in", signed_out)
 
 
 def _cookie(request: Request) -> dict[str, Any]:
@@ -335,7 +336,8 @@ def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
 
         if not pages.allows(request, "write"):
             return _refused(pages, request, back)
-        return await anyio.to_thread.run_sync(_or_message, pages, request, back, acted)
+        lanes: Lanes = app.state.lanes
+        return await lanes.run(name, lambda: _or_message(pages, request, back, acted))
 
 
 def _control(verb: str) -> Control:
