@@ -206,12 +206,9 @@ class TestNoTokenLeft:
     def test_also_where_the_tokens_are_from_before_the_mark(self, tmp_path):
         with Store(tmp_path / "a.db") as store:
             public = store.create_token("old", "admin").split("_")[1]
-            store.writer()
-            with store.lock():
-                ticket = store.writer().submit(
-                    lambda connection: connection.run("DELETE FROM mfbandit_store WHERE key = 'had tokens'")
-                )
-            ticket.wait()
+            store.writer().submit(
+                lambda connection: connection.run("DELETE FROM mfbandit_store WHERE key = 'had tokens'")
+            ).wait()
         with Store(tmp_path / "a.db") as store:
             assert store.needs_token()
             store.revoke_token(public)

@@ -90,7 +90,7 @@ class Audit:
         named = ", ".join(self.labels[arm] for arm in one.refuting[:MAX_ARMS_NAMED])
         more = f" and {len(one.refuting) - MAX_ARMS_NAMED} more" if len(one.refuting) > MAX_ARMS_NAMED else ""
         return (
-            f"WARNING: bias {plain(one.bias)} of fidelity {one.name} is too small: {named}{more} "
+            f"WARNING: bias {plain(one.bias or 0.0)} of fidelity {one.name} is too small: {named}{more} "
             f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. It must be at least "
             f"{plain(one.needed, 3)}; set_biases changes it. Until then the best arm may be left out"
         )

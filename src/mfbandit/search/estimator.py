@@ -360,7 +360,7 @@ def _warn_of_failures(scheduler: SearchScheduler) -> None:
     if untried > 0 and scheduler.seconds:
         needed = arms * scheduler.fidelities.costs[0]
         warnings.warn(
-            f"the capital of {plain(experiment.capital, 4)} s was spent before {untried} of {arms} candidates "
+            f"the capital of {plain(experiment.capital or 0.0, 4)} s was spent before {untried} of {arms} candidates "
             f"were tried; about {plain(needed, 3)} s would pay for one play of each at the lowest fidelity",
             UserWarning,
             stacklevel=4,

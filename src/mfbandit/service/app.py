@@ -32,7 +32,6 @@ from mfbandit.service.dashboard import add_pages
 from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
 from mfbandit.service.lanes import MAX_THREADS, Lanes
 from mfbandit.service.middleware import SecurityMiddleware
-from mfbandit.service.problem_details import MEDIA_TYPE
 from mfbandit.service.public_address import ProxySettings
 from mfbandit.service.schemas import ExperimentName
 from mfbandit.service.strict_json import StrictRoute
@@ -42,24 +41,6 @@ EXPIRY_INTERVAL_SECONDS = 1.0  # between looks for leases that ran out
 HEALTH_VALID_SECONDS = 1.0  # how long a successful write counts
 
 T = TypeVar("T")
-
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": words, "content": {MEDIA_TYPE: {"schema": schemas.ProblemOut.model_json_schema()}}}
-    for code, words in (
-        (400, "The body is not valid JSON"),
-        (401, "A token is needed"),
-        (403, "The token's scope does not allow this"),
-        (404, "Not found"),
-        (405, "Method not allowed"),
-        (409, "Conflict with the state of the experiment"),
-        (413, "The body is too large"),
-        (415, "The body is not application/json"),
-        (421, "Wrong host"),
-        (422, "The request is not valid"),
-        (500, "A bug, whose id is in the service's log; or a damaged store"),
-        (503, "The store is unavailable: try again"),
-    )
-}
 
 
 def create_app(
@@ -94,7 +75,7 @@ def create_app(
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan(store),
-        responses=_PROBLEMS,
+        responses=schemas.PROBLEMS,
         redirect_slashes=False,
     )
     app.router.route_class = StrictRoute

@@ -15,7 +15,6 @@ from mfbandit.store.tokens import SECRET_BYTES, Token
 if TYPE_CHECKING:
     from mfbandit.store.database import Connection
     from mfbandit.store.store import Store
-    from mfbandit.store.writer import Job
 
 ID_BYTES = 8
 KEY = "session:"  # begins the keys of sessions among the facts of a store
@@ -82,7 +81,7 @@ class Sessions:
         session = Session(public, _hash(text), token.id, self._store.clock() + SESSION_SECONDS)
         with self._lock:
             over = self._over(token.id)
-            _write(self._store, lambda connection: _exchange(connection, over, session))
+            self._store.writer().submit(lambda connection: _exchange(connection, over, session)).wait()
             for one in over:
                 self._sessions.pop(one, None)
             self._sessions[public] = session
@@ -102,7 +101,7 @@ class Sessions:
             return
         with self._lock:
             self._sessions.pop(session.id, None)  # first: nobody gets in by it, even if the disk is full
-            _write(self._store, lambda connection: _remove(connection, [session.id]))
+            self._store.writer().submit(lambda connection: _remove(connection, [session.id])).wait()
 
     def _over(self, token: str) -> list[str]:
         """Sessions that ended by themselves, and those of this token that have to make room for one more."""
@@ -121,12 +120,6 @@ def _kept(store: "Store") -> dict[str, Session]:
         rows = connection.query("SELECT key, value FROM mfbandit_store WHERE key LIKE ?", (f"{KEY}%",))
     records = ((key.removeprefix(KEY), json.loads(value)) for key, value in rows)
     return {public: Session(public, record["hash"], record["token"], record["ends"]) for public, record in records}
-
-
-def _write(store: "Store", job: "Job") -> None:
-    with store.lock():
-        ticket = store.writer().submit(job)
-    ticket.wait()
 
 
 def _exchange(connection: "Connection", over: list[str], session: Session) -> None:
