@@ -30,6 +30,7 @@ from mfbandit.experiment.events import (
     Opened,
     Renewed,
     Told,
+    Unchanged,
     from_record,
     to_record,
 )
@@ -81,6 +82,7 @@ __all__ = [
     "State",
     "Status",
     "Told",
+    "Unchanged",
     "check_is_policy",
     "checked_capital",
     "checked_choice",

@@ -149,6 +149,11 @@ class Opened:
     incarnation: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A request with a key changed nothing: it is remembered, so that it changes nothing if it comes again."""
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -170,6 +175,7 @@ Event: TypeAlias = (
     | ArmReinstated
     | LeasesExtended
     | Opened
+    | Unchanged
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -194,6 +200,7 @@ KINDS: tuple[type[Event], ...] = (
     ArmReinstated,
     LeasesExtended,
     Opened,
+    Unchanged,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -32,6 +32,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
@@ -228,7 +229,7 @@ class State:
     def _opened(self, event: Opened) -> None:
         self.incarnations.begin(len(self.plays), event.incarnation)
 
-    def _nothing(self, _: Renewed | Noted | LeasesExtended) -> None:
+    def _nothing(self, _: Renewed | Noted | LeasesExtended | Unchanged) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -370,6 +371,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     ArmReinstated: State._arm_reinstated,
     LeasesExtended: State._nothing,
     Opened: State._opened,
+    Unchanged: State._nothing,
 }
 
 
