@@ -277,8 +277,8 @@ class TestViews:
 
     def test_the_log_comes_in_pages(self, client, played):
         whole = events(client, played)
-        assert [event["seq"] for event in whole] == list(range(1, 10))
-        pages = [client.get(f"{played}/log", params={"after": at, "limit": 4}).json()["events"] for at in (0, 4, 8, 9)]
+        assert [event["seq"] for event in whole] == list(range(1, 11))
+        pages = [client.get(f"{played}/log", params={"after": at, "limit": 4}).json()["events"] for at in (0, 4, 8, 10)]
         assert [event for page in pages for event in page] == whole
         assert pages[3] == []
         for wrong in ({"after": -1}, {"limit": 0}, {"limit": 1001}, {"after": "x"}, {"after": 2**63}):

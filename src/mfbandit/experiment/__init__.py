@@ -27,6 +27,7 @@ from mfbandit.experiment.events import (
     Failed,
     LeasesExtended,
     Noted,
+    Opened,
     Renewed,
     Told,
     from_record,
@@ -34,6 +35,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -65,8 +67,10 @@ __all__ = [
     "Expired",
     "Failed",
     "History",
+    "Incarnations",
     "LeasesExtended",
     "Noted",
+    "Opened",
     "Packed",
     "PackedLog",
     "PastResult",
@@ -85,6 +89,7 @@ __all__ = [
     "from_record",
     "from_row",
     "pack",
+    "play_id",
     "plays_until_exhausted",
     "policy_from_record",
     "policy_record",

@@ -142,6 +142,13 @@ class LeasesExtended:
     seconds: float
 
 
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """It was opened for writing: the ids of plays asked for from now on have this incarnation."""
+
+    incarnation: str
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -162,6 +169,7 @@ Event: TypeAlias = (
     | FidelitiesSet
     | ArmReinstated
     | LeasesExtended
+    | Opened
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -185,6 +193,7 @@ KINDS: tuple[type[Event], ...] = (
     FidelitiesSet,
     ArmReinstated,
     LeasesExtended,
+    Opened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

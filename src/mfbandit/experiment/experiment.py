@@ -46,6 +46,7 @@ from mfbandit.experiment.events import (
     FidelitiesSet,
     LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
@@ -53,6 +54,7 @@ from mfbandit.experiment.events import (
     Told,
 )
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
@@ -118,6 +120,7 @@ class Experiment:
             "capital": self._state.capital,
         }
         self._log: list[Event] = []
+        self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
         results = len(self._state.plays) - len(self._state.pending)
@@ -422,7 +425,7 @@ class Experiment:
         for result in results:
             event = self._result(*result)
             if news.setdefault(event.play, event) != event:
-                raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
+                raise Conflict(f"Play {self.play_id(event.play)} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._learn(event)
 
@@ -487,7 +490,7 @@ class Experiment:
         numbers = self._renewable(plays)
         for at in numbers:
             self._add(Renewed(at))
-        return {f"{self._id}-{at}": None for at in numbers}
+        return {self.play_id(at): None for at in numbers}
 
     def add_results(self, results: Iterable[PastResult]) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
@@ -503,6 +506,8 @@ class Experiment:
         """
         first = len(self._state.plays)
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        if pairs:
+            self._say_opened()
         for asked, told in pairs:
             self._add(asked)
             self._learn(told)
@@ -721,6 +726,7 @@ class Experiment:
         for event in map(events.from_record, record["log"]):
             check_possible(experiment._state, event)
             experiment._add(event)
+        experiment.begin_incarnation()
         return experiment
 
     @classmethod
@@ -765,6 +771,16 @@ class Experiment:
         news, self._log = self._log, []
         return news
 
+    def play_id(self, number: int) -> str:
+        """The id of the play of a number.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.ask().id == exp.play_id(0)
+        True
+        """
+        return play_id(self._id, self._state.incarnations.of(number), number)
+
     def play(self, number: int) -> Play:
         """The play of a number, counted from 0 in the order of asking.
 
@@ -774,9 +790,23 @@ class Experiment:
         True
         """
         arm, fidelity = self._state.plays[number]
-        return Play(
-            f"{self._id}-{number}", arm, fidelity, self._state.fidelities.costs[fidelity], self._state.labels[arm]
-        )
+        cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
+        return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def begin_incarnation(self) -> None:
+        """Give plays asked for from now on ids that no other copy of this experiment gives out.
+
+        It is an event in the log, which comes before the next play and not before.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.begin_incarnation()
+        >>> exp.log
+        ()
+        >>> len(exp.ask().id.split("-"))
+        3
+        """
+        self._opened = Opened(new_incarnation())
 
     def expire(self, number: int) -> None:
         """Take a pending play back whose lease ran out; it still takes one late result, and its arm is not blamed.
@@ -824,9 +854,15 @@ class Experiment:
         if self._state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
+        self._say_opened()
         number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
         return self.play(number)
+
+    def _say_opened(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._add(opened)
 
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
@@ -851,12 +887,23 @@ class Experiment:
         return checked_choice(self._state.policy, stats, self._state.fidelities)
 
     def _number(self, play: Play | str) -> int:
-        experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
-        if experiment == self._id and digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
+        name = play.id if isinstance(play, Play) else str(play)
+        digits = name.rpartition("-")[2]
+        if digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
             at = int(digits)
-            if at < len(self._state.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+            # A number may be that of another play, if a copy or an older state of this experiment has given it out.
+            if at < len(self._state.plays) and self.play_id(at) == name:
+                self._check_as_asked(play, at)
                 return at
         raise UnknownPlay(f"Play not found: {play!r} was not asked from this experiment")
+
+    def _check_as_asked(self, play: Play | str, at: int) -> None:
+        if isinstance(play, Play) and (play.arm, play.fidelity) != self._state.plays[at]:
+            arm, fidelity = self._state.plays[at]
+            raise UnknownPlay(
+                f"Play not found: {play.id} is of arm {arm} at fidelity {fidelity}, "
+                f"got arm {play.arm} at fidelity {play.fidelity}"
+            )
 
     def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
         numbers = [self._number(play) for play in plays]
@@ -865,10 +912,6 @@ class Experiment:
                 known = self._state.plays.outcome(at)
                 raise Conflict(f"only a pending play can be renewed, got {known}")
         return numbers
-
-    def _asked_for(self, play: Play, at: int) -> bool:
-        # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
-        return (play.arm, play.fidelity) == self._state.plays[at]
 
     def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
         at = self._number(play)
@@ -897,7 +940,7 @@ class Experiment:
             return True
         known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
+            raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {known}, got {event}")
         return False
 
     def _arm(self, arm: int | str) -> int:

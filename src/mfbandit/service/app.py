@@ -23,7 +23,7 @@ from mfbandit._internal.limits import (
 )
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.errors import MFBanditError, StoreError
+from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
 from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
 from mfbandit.service.api_page import api_page
@@ -158,6 +158,17 @@ def _play(play: Play) -> dict[str, Any]:
     return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
 
 
+def _meant(play: schemas.PlayRef | str) -> Play | str:
+    """The play that a request means; with its arm and fidelity, where they are given."""
+    if isinstance(play, str):
+        return play
+    if play.arm is None and play.fidelity is None:
+        return play.play
+    if play.arm is None or play.fidelity is None:
+        raise InvalidArgument(f"arm and fidelity of a play must be given both or neither, got {play.play} with one")
+    return Play(play.play, play.arm, play.fidelity, 0.0, "")
+
+
 def _add_service(app: FastAPI, store: Store) -> None:
     checked = -HEALTH_VALID_SECONDS
 
@@ -227,23 +238,23 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/tell", response_model=schemas.Done, tags=["plays"])
     async def tell(name: ExperimentName, body: schemas.Tell) -> Response:
         """Tell results of plays, in any order. The same result again is fine; a different one is a conflict."""
-        results = [(result.play, result.reward, result.cost) for result in body.results]
+        results = [(_meant(result), result.reward, result.cost) for result in body.results]
         await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.tell_many(results))
         return _answer({"done": len(results)})
 
     @app.post("/api/experiments/{name}/fail", response_model=schemas.Done, tags=["plays"])
     async def fail(name: ExperimentName, body: schemas.Fail) -> Response:
         """Report plays that gave no result: their capital is released. All of them are recorded, or none."""
-        await lanes.on_disk(
-            await _opened(app, store, name), lambda experiment: experiment.fail_many(body.plays, body.cost)
-        )
+        plays = [_meant(play) for play in body.plays]
+        await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.fail_many(plays, body.cost))
         return _answer({"done": len(body.plays)})
 
     @app.post("/api/experiments/{name}/renew", tags=["plays"])
     async def renew(name: ExperimentName, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
         """Renew the leases of pending plays, counted from now; the answer says when they end."""
+        plays = [_meant(play) for play in body.plays]
         due = await lanes.on_disk(
-            await _opened(app, store, name), lambda experiment: experiment.renew_many(body.plays, body.lease)
+            await _opened(app, store, name), lambda experiment: experiment.renew_many(plays, body.lease)
         )
         return {"due": due}
 

@@ -187,7 +187,7 @@ class DurableExperiment:
     @property
     def leases(self) -> dict[str, float]:
         """When the leases of pending plays end, by the plays' ids, in seconds since 1970."""
-        return self._look(lambda folded: {f"{folded.core.id}-{at}": due for at, due in folded.leases.due.items()})
+        return self._look(lambda folded: {folded.core.play_id(at): due for at, due in folded.leases.due.items()})
 
     @property
     def retired(self) -> tuple[int, ...]:

@@ -19,6 +19,7 @@ from mfbandit.experiment import (
     Event,
     Experiment,
     Failed,
+    Opened,
     Packed,
     PackedLog,
     Record,
@@ -110,7 +111,8 @@ class LogState:
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
-            records.append(record := Record(self.events, now, event, until, request))
+            key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
+            records.append(record := Record(self.events, now, event, until, key))
             self.leases.apply(record)
             self.requests.apply(record)
             self.recent.apply(record)
@@ -297,6 +299,8 @@ class LoggedExperiment:
             folded.leases.apply_all(log)
             folded.recent.apply_all(log)
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
+        if not self.home.read_only:
+            folded.core.begin_incarnation()
         return folded
 
     def _begin(self, of: Entry, end: LogEnd) -> LogState:
