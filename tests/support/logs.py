@@ -13,6 +13,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -94,6 +95,8 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             log.add(Told(play, reward, cost), time=time, request=request)
             if draw(st.booleans()):
                 log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+                if draw(st.booleans()):
+                    log.add(BiasesWidened([0.6, 0.0]), time=time, request=request)
     elif kind in ("tell", "fail", "expire", "renew") and pending:
         play = draw(st.sampled_from(pending))
         events: dict[str, Event] = {

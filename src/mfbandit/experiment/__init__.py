@@ -20,6 +20,7 @@ from mfbandit.experiment.events import (
     ArmRetired,
     ArmSetAside,
     Asked,
+    BiasesWidened,
     BiasRefuted,
     Event,
     Expired,
@@ -31,6 +32,7 @@ from mfbandit.experiment.events import (
     to_record,
 )
 from mfbandit.experiment.experiment import Experiment
+from mfbandit.experiment.headline import Headline, conflicting
 from mfbandit.experiment.history import History
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
@@ -57,10 +59,12 @@ __all__ = [
     "ArmSetAside",
     "Asked",
     "BiasRefuted",
+    "BiasesWidened",
     "Event",
     "Experiment",
     "Expired",
     "Failed",
+    "Headline",
     "History",
     "Noted",
     "Packed",
@@ -76,6 +80,7 @@ __all__ = [
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "conflicting",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",

@@ -128,6 +128,13 @@ class FidelitiesSet:
     fidelities: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class BiasesWidened:
+    """Biases that results refuted were raised without a person: ζ_1, …, ζ_M are assumed from now on."""
+
+    biases: list[float]
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -146,6 +153,7 @@ Event: TypeAlias = (
     | BiasRefuted
     | BiasesSet
     | FidelitiesSet
+    | BiasesWidened
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -167,6 +175,7 @@ KINDS: tuple[type[Event], ...] = (
     BiasRefuted,
     BiasesSet,
     FidelitiesSet,
+    BiasesWidened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

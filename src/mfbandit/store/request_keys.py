@@ -8,7 +8,18 @@ import numpy as np
 from mfbandit._internal import limits
 from mfbandit._internal.typing import IntArray
 from mfbandit.errors import Conflict, InvalidArgument
-from mfbandit.experiment import CODES, WITH_TEXT, ArmAdded, Asked, BiasRefuted, Event, PackedLog, Record, State
+from mfbandit.experiment import (
+    CODES,
+    WITH_TEXT,
+    ArmAdded,
+    Asked,
+    BiasesWidened,
+    BiasRefuted,
+    Event,
+    PackedLog,
+    Record,
+    State,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,7 +70,7 @@ class RequestKeys:
     def apply(self, record: Record) -> None:
         """Move on by one event."""
         event, key = record.event, record.request
-        if key is None or isinstance(event, BiasRefuted):  # which a result of the request caused
+        if key is None or isinstance(event, BiasRefuted | BiasesWidened):  # which a result of the request caused
             return
         request = self.known.get(key)
         if request is None:
@@ -91,8 +102,8 @@ class RequestKeys:
     def _keyed_stretches(self, log: PackedLog) -> tuple[IntArray, list[list[int]]]:
         """The latest requests with keys, and those of pending plays: numbers of first events, and plays they made."""
         rows = log.rows
-        # The events of a request follow each other; only that a bias is refuted may come in between.
-        places = np.flatnonzero(rows["kind"] != CODES[BiasRefuted])
+        # The events of a request follow each other; only that biases are refuted and widened may come in between.
+        places = np.flatnonzero(~np.isin(rows["kind"], [CODES[BiasRefuted], CODES[BiasesWidened]]))
         kinds = rows["kind"][places]
         # A text of an event that has none itself is that of its request.
         keys = np.where(np.isin(kinds, WITH_TEXT), 0, rows["text"][places])
