@@ -70,9 +70,18 @@ class StoreDamaged(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The disk is full or the database out of reach, and what was asked for may not have been kept: try again.
+    """The disk is full, or the database or the service out of reach: try again.
 
-    Telling the same result again, or asking again with the same request key, is always safe.
+    A store raises it where nothing was kept, and :class:`OutcomeUnknown` where something may have been. The client of a
+    service that does not answer cannot know. Telling the same result again, or asking again with the same request key,
+    is always safe.
+    """
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """A commit failed, and whether it was kept is unknown: read the state again, or repeat the request.
+
+    A repetition that finds it kept is told so, and changes nothing: the same result again, or the same request key.
     """
 
 
@@ -82,3 +91,7 @@ class InternalServiceError(StoreError):
 
 class NotAllowed(StoreError):
     """The token is missing or unknown, or its scope does not allow this; or the store was opened read-only."""
+
+
+class TokenNeeded(NotAllowed):
+    """The service wants a token, and there is none or it is not one of its own."""

@@ -56,6 +56,11 @@ class TestProblems:
     def test_noise_may_be_unknown(self, config):
         assert config("[fidelities]\ncosts = [1, 2]\n").fidelities().concentration is None
 
+    @pytest.mark.parametrize("given", ['"bounded"', "1", "[0, 1]"])
+    def test_noise_in_the_words_of_python(self, config, given):
+        with pytest.raises(ValueError, match=r"\[fidelities\] concentration must be written as range = \[low, high\]"):
+            config(f"[fidelities]\ncosts = [1, 2]\nconcentration = {given}\n").fidelities()
+
     def test_ready_ones(self, config):
         assert config("[problem]\npaper = 3\nseed = 5\n").problem().digest == paper_problem(3, 5).digest
         assert config("[problem]\nmisleading = 7\n").problem().digest == misleading_problem(7).digest

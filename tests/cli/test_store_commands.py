@@ -177,8 +177,12 @@ class TestOnFileAndService:
         for _ in range(3):
             (play,) = told("experiment", "ask", place, "ads")
             done("experiment", "fail", place, "ads", play["id"])
+        said = f"WARNING: {play['label']} was set aside after 3 failures in a row; `restore_arm` brings it back"
+        assert done("experiment", "status", place, "ads").splitlines()[0] == said
         assert done("experiment", "restore", place, "ads", play["label"]) == f"ads: {play['label']} takes part again\n"
         refused(call("experiment", "restore", place, "ads", play["label"]), 2, "which was not")
+        done("experiment", "restore", place, "ads", "0")
+        assert told("experiment", "status", place, "ads")["retired"] == [4]
 
     def test_capital(self, place):
         assert done("experiment", "capital", place, "ads", "2e3") == "ads: capital 2,000\n"
@@ -402,8 +406,10 @@ class TestTokens:
         token = done("token", "create", file, "--scope", "admin").strip()
         with served(file) as service:
             assert "1 token;" in service.greeting.replace(")", ";")
-            refused(call("experiment", "list", service.url), 1, "a token is needed")
-            refused(call("experiment", "list", service.url, "--token", "x"), 1, "not one of this store's")
+            refused(call("experiment", "list", service.url), 1, "a token is needed", "set $MFBANDIT_TOKEN")
+            wrong = call("experiment", "list", service.url, "--token", "x")
+            refused(wrong, 1, "not one of this store's", "$MFBANDIT_TOKEN")
+            refused(call("experiment", "ask", service.url, "ads"), 1, "set $MFBANDIT_TOKEN")
             assert done("experiment", "list", service.url, "--token", token) == "ads\n"
             result = CliRunner().invoke(app, ["token", "list", service.url], env={"MFBANDIT_TOKEN": token})
             assert "admin" in result.stdout

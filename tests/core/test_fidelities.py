@@ -6,6 +6,8 @@ import pytest
 from mfbandit import Bounded, Fidelities, SubGaussian
 from tests.support.problems import SubExponential
 
+NOISE = "concentration must be Bounded(low, high), SubGaussian(scale) or an object with nu, psi and psi_inv, got"
+
 
 def test_gammas_by_hand():
     # ψ(x) = x²/(2σ²): γ_m = ζ_m·sqrt(λ_m/λ_{m+1}), whatever σ is.
@@ -71,9 +73,13 @@ def test_one_fidelity_is_the_truth():
         (([1, 2, 3], [0.1, 0.2, 0]), "biases must be strictly decreasing, got [0.1, 0.2, 0.0]"),
         (([1, 2], [0, 0]), "biases must be strictly decreasing, got [0.0, 0.0]"),
         (([1, 2], [math.nan, 0]), "biases must be finite, got [nan, 0.0]"),
-        (([1], None, 0.2), "concentration must be an object with nu, psi and psi_inv, got 0.2"),
-        (([1, 2], None, [Bounded(), 3]), "concentration must be an object with nu, psi and psi_inv, got 3"),
-        (([1], None, Bounded), "concentration must be an object with nu, psi and psi_inv, got <class"),
+        (([1], None, 0.2), f"{NOISE} 0.2"),
+        (([1, 2], None, [Bounded(), 3]), f"{NOISE} 3"),
+        (([1], None, Bounded), f"{NOISE} the class Bounded itself"),
+        (([1, 2], None, "bounded"), f"{NOISE} 'bounded'"),
+        (([1, 2], None, ["bounded", "bounded"]), f"{NOISE} 'bounded'"),
+        (([1, 2], None, b"bounded"), f"{NOISE} b'bounded'"),
+        (([1, 2], None, {"name": "Bounded"}), f"{NOISE} {{'name': 'Bounded'}}"),
         (("12",), "costs must be a sequence of numbers, got '12'"),
         (([1, 2], None, [Bounded()]), "concentration must be one for all or one for each of the 2 costs, got 1"),
         (([1, 2], None, None, ["x"]), "names must have one value for each of the 2 costs, got 1: ['x']"),

@@ -111,6 +111,8 @@ class TestExperiments:
             ({"fidelities": {"costs": []}}, "body.fidelities.costs"),
             ({"fidelities": {"costs": [10, 1]}}, "costs"),
             ({"fidelities": {}}, "body.fidelities.costs: Field required"),
+            ({"fidelities": {"costs": [1], "concentration": "bounded"}}, 'must be {"name": "Bounded", "low": 0, '),
+            ({"fidelities": {"costs": [1], "concentration": "bounded"}}, "for each fidelity, got 'bounded'"),
             ({"policy": {"name": "Magic"}}, "got 'Magic'"),
             ({"policy": {"name": "MFUCB", "speed": 1}}, "policy MFUCB does not have the fields ['speed']"),
             ({"policy": {"name": "MFUCB", "rho": -1}}, "rho must be positive and finite, got -1"),
@@ -328,6 +330,8 @@ class TestControls:
         for _ in range(2):
             assert post(client, f"{ads}/restore", arm=play["label"], request_key="r").json()["set_aside"] == []
         problem(post(client, f"{ads}/restore", arm=play["label"]), 422, "invalid", "which was not")
+        for _ in range(2):
+            assert post(client, f"{ads}/restore", arm="a", request_key="back").json()["retired"] == []
 
     def test_notes(self, client, ads):
         for _ in range(2):

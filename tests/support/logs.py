@@ -8,6 +8,7 @@ from mfbandit import MFUCB, UCB, Fidelities, MFBayes, SubGaussian
 from mfbandit.experiment.codec import Record
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -45,6 +46,7 @@ KINDS = (
     *["ask"] * 5,
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
+    "reinstate",
     *["pause", "capital", "policy", "note", "refute", "biases", "fidelities"],
 )
 
@@ -118,6 +120,8 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(ArmSetAside(draw(st.sampled_from(active))), time=time)
     elif kind == "restore" and state.aside:
         log.add(ArmRestored(draw(st.sampled_from(sorted(state.aside)))), time=time, request=request)
+    elif kind == "reinstate" and state.retired:
+        log.add(ArmReinstated(draw(st.sampled_from(sorted(state.retired)))), time=time, request=request)
     elif kind == "pause":
         log.add(Resumed() if state.paused else Paused(), time=time)
     elif kind == "capital":

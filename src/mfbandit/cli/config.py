@@ -42,6 +42,7 @@ from typing import Any
 
 from mfbandit.cli.files import os_error_text
 from mfbandit.cli.toml_table import (
+    ANYTHING,
     FLAG,
     NUMBER,
     NUMBER_OR_NUMBERS,
@@ -114,6 +115,10 @@ class Config:
         costs = table.need("costs", NUMBERS)
         biases, names = table.get("biases", NUMBERS), table.get("names", TEXTS)
         scale, span = table.get("scale", NUMBER_OR_NUMBERS), table.get("range", NUMBERS)
+        if "concentration" in table:  # its name in Python
+            got = shown(table.get("concentration", ANYTHING))
+            rule = "range = [low, high] or scale = a number"
+            raise InvalidArgument(f"{table.where} concentration must be written as {rule}, got {got}")
         table.close()
         with at(table.where):
             return Fidelities(costs, biases, _noise(scale, span), names)

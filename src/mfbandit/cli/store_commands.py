@@ -16,7 +16,7 @@ import typer
 
 from mfbandit.cli import options
 from mfbandit.cli.exit_codes import guarded
-from mfbandit.errors import StoreNotFound
+from mfbandit.errors import StoreNotFound, TokenNeeded
 
 if TYPE_CHECKING:
     from mfbandit._internal.typing import JSON
@@ -71,7 +71,7 @@ class Call:
         from mfbandit.store import Store
 
         if self.place.startswith(("http://", "https://")):
-            with connect(self.place, self.token, patience=patience) as remote:
+            with connect(self.place, self.token, patience=patience) as remote, _naming_the_variable():
                 yield remote
             return
         if not new and "://" not in self.place and not Path(self.place).exists():
@@ -88,6 +88,15 @@ class Call:
         """
         with self.store(writing=writing) as store:
             yield store.open(self.name)
+
+
+@contextmanager
+def _naming_the_variable() -> "Iterator[None]":
+    """Say where commands take their token from, where a service refused it."""
+    try:
+        yield
+    except TokenNeeded as error:
+        raise TokenNeeded(f"{error}; set $MFBANDIT_TOKEN to a token of the service, or pass --token") from None
 
 
 Command = Callable[..., "Answer | None"]

@@ -32,6 +32,7 @@ def _list_of(fits: Callable[[Any], bool]) -> Callable[[Any], bool]:
     return lambda value: isinstance(value, list) and all(fits(item) for item in value)
 
 
+ANYTHING = ValueKind("anything", lambda _: True)
 NUMBER = ValueKind("a finite number", _is_number)
 WHOLE = ValueKind("a whole number", lambda value: isinstance(value, int) and not isinstance(value, bool))
 TEXT = ValueKind("text in quotes", lambda value: isinstance(value, str))

@@ -259,10 +259,14 @@ def _concentrations(given: Concentration | Sequence[Concentration] | None, n: in
         return None
     if isinstance(given, Concentration) and not isinstance(given, type):
         return (given,) * n
-    each = tuple(given) if isinstance(given, Sequence) else (given,)
+    each = tuple(given) if isinstance(given, Sequence) and not isinstance(given, str | bytes) else (given,)
     for tail in each:
         if isinstance(tail, type) or not isinstance(tail, Concentration):
-            raise InvalidArgument(f"concentration must be an object with nu, psi and psi_inv, got {tail!r}")
+            got = f"the class {tail.__name__} itself" if isinstance(tail, type) else repr(tail)
+            raise InvalidArgument(
+                "concentration must be Bounded(low, high), SubGaussian(scale) or an object with nu, psi and "
+                f"psi_inv, got {got}"
+            )
     if len(each) != n:
         raise InvalidArgument(f"concentration must be one for all or one for each of the {n} costs, got {len(each)}")
     return each

@@ -16,6 +16,7 @@ from mfbandit.experiment.codec import (
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -54,6 +55,7 @@ __all__ = [
     "WITH_TEXT",
     "AnyExperiment",
     "ArmAdded",
+    "ArmReinstated",
     "ArmRestored",
     "ArmRetired",
     "ArmSetAside",

@@ -34,7 +34,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The lease of a play ran out: it failed without a cost, but still takes one late result."""
+    """The lease of a play ran out: its capital is free again, and it still takes one late result."""
 
     play: int
 
@@ -129,6 +129,13 @@ class FidelitiesSet:
 
 
 @dataclass(frozen=True, slots=True)
+class ArmReinstated:
+    """An arm that was retired takes part again."""
+
+    arm: int
+
+
+@dataclass(frozen=True, slots=True)
 class BiasesWidened:
     """Biases that results refuted were raised without a person: ζ_1, …, ζ_M are assumed from now on."""
 
@@ -153,6 +160,7 @@ Event: TypeAlias = (
     | BiasRefuted
     | BiasesSet
     | FidelitiesSet
+    | ArmReinstated
     | BiasesWidened
 )
 
@@ -175,6 +183,7 @@ KINDS: tuple[type[Event], ...] = (
     BiasRefuted,
     BiasesSet,
     FidelitiesSet,
+    ArmReinstated,
     BiasesWidened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}

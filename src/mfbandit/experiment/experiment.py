@@ -31,6 +31,7 @@ from mfbandit.experiment.checks import (
 )
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -52,6 +53,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.recommendation import recommended
@@ -222,7 +224,7 @@ class Experiment:
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until a result or ``restore_arm``."""
         return tuple(sorted(self._state.aside))
 
     @property
@@ -253,6 +255,11 @@ class Experiment:
     def refuted(self) -> dict[tuple[int, int], float]:
         """The biases that results refuted, if the policy uses any: what is needed at least, by (fidelity, arm)."""
         return dict(self._state.refuted) if uses_biases(self._state.policy) else {}
+
+    @property
+    def incidents(self) -> tuple[str, ...]:
+        """Warnings about arms that were set aside, and about spending beyond the capital."""
+        return tuple(incidents_of(self._state, FAILURES_IN_A_ROW))
 
     @property
     def results_at(self) -> list[int]:
@@ -423,8 +430,7 @@ class Experiment:
         """
         event = self._result(play, reward, cost)
         if self._is_new(event):
-            self._add(event)
-            self._watch(event.play)
+            self._learn(event)
 
     def tell_many(self, results: Iterable[Result]) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
@@ -441,13 +447,13 @@ class Experiment:
             if news.setdefault(event.play, event) != event:
                 raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
-            self._add(event)
-            self._watch(event.play)
+            self._learn(event)
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
 
-        Three failures of an arm in a row, with no result between, set the arm aside.
+        Three failures of an arm in a row, with no result between, set the arm aside until a result of it comes in, or
+        :meth:`restore_arm`.
 
         Args:
             play: the play, or its id.
@@ -473,7 +479,10 @@ class Experiment:
         paid = checked_cost(cost)
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
-            self._lose(event)
+            self._add(event)
+            arm = self._state.plays.arms[event.play]
+            if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
+                self._add(ArmSetAside(arm))
 
     def renew(self, play: Play | str, lease: float | None = None) -> float | None:
         """Say that a pending play is still being made: None, as in memory its time never ends.
@@ -519,8 +528,7 @@ class Experiment:
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
         for asked, told in pairs:
             self._add(asked)
-            self._add(told)
-            self._watch(told.play)
+            self._learn(told)
         return [self.play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
@@ -555,7 +563,7 @@ class Experiment:
         self._add(ArmRetired(index))
 
     def restore_arm(self, arm: int | str) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name.
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
@@ -568,9 +576,13 @@ class Experiment:
         'a'
         """
         index = self._arm(arm)
-        if index not in self._state.aside:
-            raise InvalidArgument(f"arm must be one that was set aside, got arm {index}, which was not")
-        self._add(ArmRestored(index))
+        retired, aside = index in self._state.retired, index in self._state.aside
+        if not retired and not aside:
+            raise InvalidArgument(f"arm must be one that was retired or set aside, got arm {index}, which was not")
+        if retired:
+            self._add(ArmReinstated(index))
+        if aside:
+            self._add(ArmRestored(index))
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
@@ -634,7 +646,7 @@ class Experiment:
             checked_choice(policy, replace(self._state.stats, memory=None), self._state.fidelities)
         if record != policy_record(self._state.policy):
             self._add(PolicySet(record))
-            self._watch_all()
+            self._test_biases()
 
     def set_biases(self, biases: Sequence[float]) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
@@ -651,7 +663,7 @@ class Experiment:
             checked_choice(self._state.policy, self._state.stats, changed)
         if changed.biases != self._state.fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
-            self._watch_all()
+            self._test_biases()
 
     def set_fidelities(self, fidelities: Fidelities) -> None:
         """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
@@ -677,7 +689,7 @@ class Experiment:
             checked_choice(self._state.policy, replace(self._state.stats, memory=None), fidelities)
         if fidelities != self._state.fidelities:
             self._add(FidelitiesSet(record))
-            self._watch_all()
+            self._test_biases()
 
     def note(self, text: str) -> None:
         """Write something into the log, for people.
@@ -794,7 +806,7 @@ class Experiment:
         )
 
     def expire(self, number: int) -> None:
-        """Take a pending play back whose lease ran out; it still takes one late result.
+        """Take a pending play back whose lease ran out; it still takes one late result, and its arm is not blamed.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -803,7 +815,7 @@ class Experiment:
         >>> exp.pending
         ()
         """
-        self._lose(Expired(number))
+        self._add(Expired(number))
 
     # How the verbs work
 
@@ -815,12 +827,16 @@ class Experiment:
             self._assumed = self._state.fidelities, assumptions
         return assumptions
 
-    def _watch(self, play: int) -> None:
-        """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
+    def _learn(self, event: Told) -> None:
+        """Take in a result, and what follows from it: its arm works after all, or refutes a bias for the first time."""
+        self._add(event)
+        arm = self._state.plays.arms[event.play]
+        if arm in self._state.aside:
+            self._add(ArmRestored(arm))
         if uses_biases(self._state.policy):
-            self._say_refuted(self._assumptions.refuted_by(play, self._state))
+            self._say_refuted(self._assumptions.refuted_by(event.play, self._state))
 
-    def _watch_all(self) -> None:
+    def _test_biases(self) -> None:
         """Say so in the log if results so far refute what is assumed from now on."""
         if uses_biases(self._state.policy):
             found = refuting(self._state.stats, self._state.fidelities)
@@ -850,7 +866,7 @@ class Experiment:
         cost = self._state.fidelities.costs[fidelity]
         committed = self._state.committed
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
-            left = self._state.capital - committed
+            left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
                 f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
                 f"{self._state.capital:g} is left"
@@ -862,7 +878,7 @@ class Experiment:
         if len(self._state.retired | self._state.aside) == len(self._state.labels):
             raise NoActiveArms(
                 f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
-                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
+                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings them back)"
             )
         return checked_choice(self._state.policy, stats, self._state.fidelities)
 
@@ -901,8 +917,8 @@ class Experiment:
         self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
     ) -> tuple[Asked, Told]:
         index = self._arm(arm)
-        if not self._state.stats.active[index]:
-            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
+        if index in self._state.retired:
+            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")
         if not 0 <= whole("fidelity", fidelity) < len(self._state.fidelities):
             raise InvalidArgument(f"fidelity must lie in 0 to {len(self._state.fidelities) - 1}, got {fidelity}")
         paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
@@ -915,12 +931,6 @@ class Experiment:
         if known != event:
             raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
         return False
-
-    def _lose(self, event: Failed | Expired) -> None:
-        self._add(event)
-        arm = self._state.plays.arms[event.play]
-        if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
-            self._add(ArmSetAside(arm))
 
     def _arm(self, arm: int | str) -> int:
         labels = self._state.labels

@@ -4,6 +4,7 @@ from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -46,7 +47,8 @@ def _about_plays(state: State, event: Event) -> bool:
     match event:
         case Asked(play, arm, fidelity):
             known = _below(arm, len(state.labels)) and _below(fidelity, len(state.fidelities))
-            return _is_int(play) and play == len(state.plays) and known and bool(state.stats.active[arm])
+            # A past result of an arm that was set aside brings it back, right after its play.
+            return _is_int(play) and play == len(state.plays) and known and arm not in state.retired
         case Told(play, reward, cost):
             return _open(state, play) and _finite(reward) and _finite(cost) and cost >= 0
         case Failed(play, cost):
@@ -67,6 +69,8 @@ def _about_arms(state: State, event: Event) -> bool:
             return _below(arm, arms)
         case ArmRestored(arm):
             return _is_int(arm) and arm in state.aside
+        case ArmReinstated(arm):
+            return _is_int(arm) and arm in state.retired
     return False
 
 

@@ -47,5 +47,5 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "runner_up": other,
         "runner_up_label": None if other is None else labels[other],
         "widen": experiment.widen,
-        "warnings": list(experiment.audit().warnings) if experiment.refuted else [],
+        "warnings": [*(experiment.audit().warnings if experiment.refuted else ()), *experiment.incidents],
     }

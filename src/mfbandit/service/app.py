@@ -376,7 +376,7 @@ def _add_controls(app: FastAPI, store: Store) -> None:
 
     @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
     def restore(name: ExperimentName, body: schemas.OneArm) -> Response:
-        """Let an arm that was set aside take part again."""
+        """Let an arm that was retired or set aside take part again."""
         return changed(name, lambda experiment: experiment.restore_arm(body.arm, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/notes", response_model=schemas.Status, tags=["controls"])

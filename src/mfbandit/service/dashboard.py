@@ -85,8 +85,8 @@ CONTROLS = {
     "retire": Control(
         "Retire {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, for good. Results of "
-            f"its pending plays are still recorded."
+            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, until it is restored. "
+            f"Results of its pending plays are still recorded."
         ),
         "Retire",
         lambda experiment, fields: experiment.retire_arm(fields["arm"]),
@@ -95,7 +95,7 @@ CONTROLS = {
     "restore": Control(
         "Restore {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']}, which was set aside after three failures in a row, is asked for again in "
+            f"{fields['arm']}, which was retired or set aside after three failures in a row, is asked for again in "
             f"{experiment.name}."
         ),
         "Restore",

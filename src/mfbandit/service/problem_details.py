@@ -77,7 +77,9 @@ KINDS = (
     ErrorKind(errors.Conflict, "conflict", 409, "Conflict"),
     ErrorKind(errors.UnknownPlay, "unknown-play", 404, "Unknown play"),
     ErrorKind(errors.UnknownExperiment, "unknown-experiment", 404, "Unknown experiment"),
+    ErrorKind(errors.TokenNeeded, "unauthorized", 401, "Token needed"),
     ErrorKind(errors.NotAllowed, "not-allowed", 403, "Not allowed"),
+    ErrorKind(errors.OutcomeUnknown, "outcome-unknown", 503, "Outcome unknown"),
     ErrorKind(errors.StoreUnavailable, "unavailable", 503, "Store unavailable"),
     ErrorKind(errors.StoreHeld, "unavailable", 503, "Store unavailable"),
     ErrorKind(errors.StoreDamaged, "damaged", 500, "Store damaged"),
@@ -121,7 +123,7 @@ def error_of(record: dict[str, Any]) -> errors.MFBanditError:
     """
     detail = str(record.get("detail") or record.get("title") or "the service gave no reason")
     if record.get("status") == HTTPStatus.UNAUTHORIZED:
-        return errors.NotAllowed(detail)
+        return errors.TokenNeeded(detail)
     for kind in KINDS:
         if record.get("type") == f"urn:mfbandit:{kind.name}":
             return kind.error(detail)

@@ -306,7 +306,7 @@ class RemoteExperiment:
         self._post("/retire", {"arm": _arm(arm)})
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name."""
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
         self._post("/restore", {"arm": _arm(arm), "request_key": request_key or new_key()})
 
     def pause(self) -> None:

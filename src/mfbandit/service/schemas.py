@@ -3,7 +3,8 @@
 from typing import Annotated, Any, Literal
 
 from fastapi import Path
-from pydantic import BaseModel, ConfigDict, Field
+from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
+from pydantic_core import PydanticCustomError
 
 from mfbandit._internal.limits import (
     DEFAULT_LEASE_SECONDS,
@@ -46,12 +47,25 @@ class Named(BaseModel):
     name: Annotated[str, Field(max_length=MAX_CLASS_NAME_LENGTH)]
 
 
+def _in_words(given: object) -> object:
+    """Say what to write where a concentration is a text or a number; the rest is checked as usual."""
+    if isinstance(given, str | int | float):
+        raise PydanticCustomError(
+            "concentration",
+            'must be {"name": "Bounded", "low": 0, "high": 1}, {"name": "SubGaussian", "scale": 1} or one of '
+            "these for each fidelity",
+        )
+    return given
+
+
 class FidelitiesBody(Body):
     """What is known about the fidelities."""
 
     costs: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
     biases: Annotated[list[Cost], Field(max_length=MAX_FIDELITIES)] | None = None
-    concentration: Named | Annotated[list[Named], Field(max_length=MAX_FIDELITIES)] | None = None
+    concentration: Annotated[
+        Named | Annotated[list[Named], Field(max_length=MAX_FIDELITIES)] | None, BeforeValidator(_in_words)
+    ] = None
     names: Annotated[list[Label], Field(max_length=MAX_FIDELITIES)] | None = None
 
 

@@ -16,6 +16,7 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import (
     FIELDS,
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -100,6 +101,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         policy, fidelities = experiment.policy, experiment.fidelities
         refuted = {fidelity for fidelity, _ in experiment.refuted}
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
+        incidents = experiment.incidents
     bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
     trust = _Trust(policy, stats, fidelities, refuted)
     best = headline.best
@@ -113,7 +115,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         "pending": _plural(pending, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
-        "warnings": list(found.warnings) if found is not None and uses_biases(policy) else [],
+        "warnings": [*(found.warnings if found is not None and uses_biases(policy) else ()), *incidents],
         "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best, trust),
         "certainty": _certainty(bounds, best, stats.active.tolist(), trust),
@@ -332,16 +334,20 @@ def _outcome(outcome: Event | None) -> str:
     return "lease ran out"
 
 
+_ARM_EVENTS: dict[type[Event], str] = {
+    ArmRetired: "arm retired",
+    ArmSetAside: "arm set aside after failures",
+    ArmRestored: "arm restored",
+    ArmReinstated: "retired arm brought back",
+}
+
+
 def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
     match event:
         case ArmAdded(label):
             return f"arm added: {label}"
-        case ArmRetired(arm):
-            return f"arm retired: {labels[arm]}"
-        case ArmSetAside(arm):
-            return f"arm set aside after failures: {labels[arm]}"
-        case ArmRestored(arm):
-            return f"arm restored: {labels[arm]}"
+        case ArmRetired(arm) | ArmSetAside(arm) | ArmRestored(arm) | ArmReinstated(arm):
+            return f"{_ARM_EVENTS[type(event)]}: {labels[arm]}"
         case BiasRefuted(fidelity, arm, needed):
             return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
     kind = type(event)

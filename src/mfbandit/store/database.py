@@ -59,8 +59,8 @@ class Connection(Protocol):
         """All rows of an answer."""
         ...
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement without an answer."""
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement without an answer; return how many rows it changed."""
         ...
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
@@ -69,6 +69,10 @@ class Connection(Protocol):
 
     def reading(self) -> AbstractContextManager[None]:
         """Let all queries inside see one and the same state."""
+        ...
+
+    def check_hold(self) -> None:
+        """Check that this still is the connection that writes, as far as it can be told without asking the database."""
         ...
 
     def close(self) -> None:

@@ -10,6 +10,7 @@ from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
 from mfbandit.experiment import (
     FORMAT,
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     Asked,
     Event,
@@ -199,7 +200,7 @@ class DurableExperiment:
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until a result or ``restore_arm``."""
         return self._read(lambda core: core.set_aside)
 
     @property
@@ -216,6 +217,11 @@ class DurableExperiment:
     def refuted(self) -> dict[tuple[int, int], float]:
         """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
         return self._read(lambda core: core.refuted)
+
+    @property
+    def incidents(self) -> tuple[str, ...]:
+        """Warnings about arms that were set aside, and about spending beyond the capital."""
+        return self._read(lambda core: core.incidents)
 
     @property
     def results_at(self) -> list[int]:
@@ -337,7 +343,7 @@ class DurableExperiment:
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""
-        again = None if request_key is None else Repeatable(request_key, ArmAdded, lambda _, arms: arms[0])
+        again = None if request_key is None else Repeatable(request_key, (ArmAdded,), lambda _, arms: arms[0])
         return self._keep(lambda core: core.add_arm(label), request=again)
 
     def retire_arm(self, arm: int | str) -> None:
@@ -345,8 +351,9 @@ class DurableExperiment:
         self._keep(lambda core: core.retire_arm(arm))
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name."""
-        self._keep(lambda core: core.restore_arm(arm), request=_repeatable_without_answer(request_key, ArmRestored))
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
+        again = _repeatable_without_answer(request_key, ArmReinstated, ArmRestored)
+        self._keep(lambda core: core.restore_arm(arm), request=again)
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
@@ -435,8 +442,8 @@ class DurableExperiment:
 
 
 def _repeatable_ask(key: str | None) -> Repeatable[list[Play]] | None:
-    return None if key is None else Repeatable(key, Asked, lambda core, plays: [core.play(at) for at in plays])
+    return None if key is None else Repeatable(key, (Asked,), lambda core, plays: [core.play(at) for at in plays])
 
 
-def _repeatable_without_answer(key: str | None, kind: type[Event]) -> Repeatable[None] | None:
-    return None if key is None else Repeatable(key, kind, lambda _, __: None)
+def _repeatable_without_answer(key: str | None, *kinds: type[Event]) -> Repeatable[None] | None:
+    return None if key is None else Repeatable(key, kinds, lambda _, __: None)

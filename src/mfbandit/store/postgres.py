@@ -130,10 +130,10 @@ class PostgresConnection:
         with _named(self._name):
             return self._connection.execute(_marked(sql), values).fetchall()
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement without an answer."""
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement without an answer; return how many rows it changed."""
         with _named(self._name):
-            self._connection.execute(_marked(sql), values or None)
+            return self._connection.execute(_marked(sql), values or None).rowcount
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Insert many rows in few statements."""
@@ -148,6 +148,9 @@ class PostgresConnection:
     def reading(self) -> AbstractContextManager[None]:
         """Let all queries inside see one and the same state."""
         return transaction(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
+
+    def check_hold(self) -> None:
+        """Check nothing: the lock lasts as long as the session, which the next statement needs anyway."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -54,7 +54,7 @@ class RequestKeys:
         self._state = state
         self.known: dict[str, KeyedRequest] = {}
 
-    def find(self, key: str, kind: type[Event]) -> list[int] | None:
+    def find(self, key: str, *kinds: type[Event]) -> list[int] | None:
         """What the request of that key made, or None if there was none.
 
         Raises:
@@ -63,7 +63,7 @@ class RequestKeys:
         request = self.known.get(checked_key(key))
         if request is None:
             return None
-        if request.kind is not kind:
+        if request.kind not in kinds:
             raise Conflict(f"Request key {key!r} was already used for another request")
         return request.made
 
@@ -120,5 +120,6 @@ class RequestKeys:
         """Keep the latest keys, and those of pending plays: an answer that was lost was never told."""
         pending = self._state.pending
         for key in list(self.known)[: -limits.REQUEST_KEYS_KEPT]:
-            if not any(play in pending for play in self.known[key].made):
+            request = self.known[key]  # of arms that it made, numbers are not those of plays
+            if request.kind is not Asked or not any(play in pending for play in request.made):
                 del self.known[key]

@@ -153,10 +153,10 @@ class SQLiteConnection:
         with _named(self._name):
             return self._connection.execute(sql, values).fetchall()
 
-    def run(self, sql: str, values: Sequence[Any] = ()) -> None:
-        """Run a statement without an answer."""
+    def run(self, sql: str, values: Sequence[Any] = ()) -> int:
+        """Run a statement without an answer; return how many rows it changed."""
         with _named(self._name):
-            self._connection.execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, values)
+            return self._connection.execute("BEGIN IMMEDIATE" if sql == "BEGIN" else sql, values).rowcount
 
     def insert(self, table: str, columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> None:
         """Insert many rows in few statements."""
@@ -171,6 +171,9 @@ class SQLiteConnection:
     def reading(self) -> AbstractContextManager[None]:
         """Let all queries inside see one and the same state."""
         return transaction(self, "BEGIN DEFERRED")
+
+    def check_hold(self) -> None:
+        """Check nothing yet."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -6,10 +6,9 @@ anew whenever a write fails.
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -19,8 +18,10 @@ from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
+from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
+from mfbandit.store.locks import LocksByName
 from mfbandit.store.log_reader import entries, entry, first_digest
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.tokens import Token, new_token, public_part
@@ -64,8 +65,7 @@ class Store:
     ) -> None:
         self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
-        self._lock: AbstractContextManager[object] = threading.RLock()
-        self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
+        self._one_by_one = LocksByName()  # one experiment is made, opened or deleted by one thread at a time
         self._writer: Writer | None = None
         self._pid = os.getpid()
         self._closed = False
@@ -77,7 +77,6 @@ class Store:
                 check_tables(self._database, connection)
         else:
             self._writer = Writer(self._database, purpose or purpose_of_this_process())
-            self._lock = self._writer.lock
 
     def __enter__(self) -> Self:
         return self
@@ -130,7 +129,7 @@ class Store:
         first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, lease=lease)
         definition = json.dumps(first, allow_nan=False)
         self.writer()
-        with self._one_by_one:
+        with self._one_by_one.of(name):
             if not self._made_by(name, request_key):
                 self._write(lambda connection: self._insert(connection, name, definition, request_key))
         return self.open(name, policy=policy, fidelities=fidelities)
@@ -152,8 +151,8 @@ class Store:
         self._check_usable()
         found = self._open.get(name)
         if found is None:
-            # Without the lock, as a long log takes its time; but not while it is deleted, as it would stay open then.
-            with self._one_by_one:
+            # A long log takes its time; and not while it is deleted, as it would stay open then.
+            with self._one_by_one.of(name):
                 found = self._open.get(name) or DurableExperiment(LoggedExperiment(self, name, policy, fidelities))
                 self._open[name] = found
         return found
@@ -183,13 +182,12 @@ class Store:
         if confirm != name:
             raise InvalidArgument(f"To delete {name!r}, pass confirm={name!r}")
         self.writer()
-        with self._one_by_one:
+        with self._one_by_one.of(name):
             with closing(self.read()) as connection:
                 number = entry(connection, name).id
-            with self._lock:
-                opened = self._open.pop(name, None)
-                if opened is not None:
-                    opened.forget()
+            opened = self._open.pop(name, None)
+            if opened is not None:
+                opened.forget()
             self._write(lambda connection: _delete(connection, number))
 
     # Tokens of a service over this store
@@ -262,19 +260,13 @@ class Store:
         """Changes when a write failed, and memory is ahead of the disk."""
         return 0 if self._writer is None else self._writer.generation
 
-    def lock(self) -> AbstractContextManager[object]:
-        """Orders all that happens to the store's experiments."""
-        return self._lock
-
     def read(self) -> Connection:
         """A connection that reads."""
         return self._database.read()
 
     def _write(self, job: Job) -> None:
         """Let the writer do a job, and wait until it is on disk."""
-        with self._lock:
-            ticket = self.writer().submit(job)
-        ticket.wait()
+        self.writer().submit(job).wait()
 
     def _check_usable(self) -> None:
         if self._closed:
@@ -294,11 +286,10 @@ class Store:
         return bool(found)
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
-        ((last,),) = connection.query("SELECT coalesce(max(id), 0) FROM mfbandit_experiments")
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
         created = float(self._clock())
         digest = first_digest(name, definition, created, request)
-        row = (last + 1, name, created, definition, request, 0, digest)
+        row = (new_experiment_id(connection), name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
 
 

@@ -12,9 +12,10 @@ from contextlib import ExitStack, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mfbandit.errors import StoreError, StoreUnavailable
+from mfbandit.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from mfbandit.experiment import Record, pack, to_row
-from mfbandit.store.database import LOG, Connection, Database, prepare, transaction
+from mfbandit.store.commits import Commits, begin_epoch, confirm, overtaken, read_commits, swap
+from mfbandit.store.database import LOG, Connection, Database, prepare
 
 SNAPSHOT_EVERY = 65_536  # events
 
@@ -30,7 +31,7 @@ class LogEnd:
     tail_rows: int = 0
 
 
-Job = Callable[[Connection], None]
+Job = Callable[[Connection], object]
 Append = tuple[LogEnd, Sequence[Record]]
 
 
@@ -49,7 +50,7 @@ class Ticket:
         self._waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
 
     def settle(self, error: Exception | None) -> None:
-        """Everything is on disk, or nothing of it."""
+        """Everything is on disk, or an error says that nothing is or that it is unknown."""
         with self._lock:
             self._error = error
             self._settled.set()
@@ -99,39 +100,60 @@ class Writer:
         database: where to write.
         purpose: what this process is, for others who find the store held.
 
-    ``lock`` orders everything that is handed in; ``generation`` counts failed groups: whoever keeps a state in memory
-    that went ahead of the disk has to read it again when this has changed.
+    ``generation`` counts failed groups: whoever keeps a state in memory that went ahead of the disk has to read it
+    again when this has changed. Its lock guards the queue and is held for moments; what is handed in for an experiment
+    is in the order of that experiment's own lock.
     """
 
     def __init__(self, database: Database, purpose: str) -> None:
-        self.lock = threading.RLock()
         self.generation = 0
+        self._lock = threading.Lock()
         self._database, self._purpose = database, purpose
-        self._work_or_end = threading.Condition(self.lock)
+        self._work_or_end = threading.Condition(self._lock)
         self._queue: list[Append | Job] = []
         self._ticket = Ticket()
-        self._newest = _settled()
         self._ending = False
         self._stack = ExitStack()
+        self._commits: Commits | None = None  # as of the last group that was kept
+        self._certain = True  # False after a failure: it may have been kept
         self._connection: Connection | None = self._connect()
         self._thread = threading.Thread(target=self._run, name="mfbandit writer", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Append | Job) -> Ticket:
-        """Queue work; the ticket is good when it is on disk. The lock must be held."""
-        if self._ending:
-            raise StoreError("the store is closed")
-        self._queue.append(work)
-        self._work_or_end.notify()
-        return self._ticket
+    def submit(self, work: Append | Job, generation: int | None = None) -> Ticket:
+        """Queue work; the ticket is good when it is on disk.
 
-    def newest(self) -> Ticket:
-        """A ticket that is good when all that was handed in so far is on disk."""
-        return self._ticket if self._queue else self._newest
+        Args:
+            work: rows to append, or something else to do with the connection.
+            generation: that of the state that the work stands on; None if it stands on none.
+
+        Raises:
+            StoreUnavailable: a group has failed since that state was read.
+        """
+        with self._lock:
+            if self._ending:
+                raise StoreError("the store is closed")
+            self._check_generation(generation)
+            self._queue.append(work)
+            self._work_or_end.notify()
+            return self._ticket
+
+    def confirm(self, generation: int | None = None) -> Ticket:
+        """A ticket that is good when all that was handed in so far is on disk, and nobody else has written since.
+
+        For requests that change nothing: what they are told must be true as well.
+        """
+        return self.submit(_nothing, generation)
+
+    def _check_generation(self, generation: int | None) -> None:
+        if generation is not None and generation != self.generation:
+            raise StoreUnavailable(
+                f"{self._database.name}: a write before this one failed, and this one was not made: try again"
+            )
 
     def close(self) -> None:
         """Write what has queued up, and end."""
-        with self.lock:
+        with self._lock:
             self._ending = True
             self._work_or_end.notify()
         self._thread.join()
@@ -139,14 +161,13 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            with self.lock:
+            with self._lock:
                 while not self._queue and not self._ending:
                     self._work_or_end.wait()
                 if not self._queue:
                     return
                 group, self._queue = self._queue, []
                 ticket, self._ticket = self._ticket, Ticket()
-                self._newest = ticket
             try:
                 self._commit(group)
             except StoreError as error:
@@ -161,25 +182,41 @@ class Writer:
             self._connection = self._connect()
             # What was read while nobody held the store, this group stands on: somebody else may have written since.
             raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
-        connection = self._connection
-        with transaction(connection):
-            appends: list[Append] = []
-            for work in group:
-                if callable(work):
-                    _append_all(connection, appends)
-                    work(connection)
-                    appends = []
-                else:
-                    appends.append(work)
-            _append_all(connection, appends)
+        connection, known = self._connection, self._known(self._connection)
+        connection.check_hold()
+        work = [one for one in group if one is not _nothing]
+        if not work:
+            confirm(self._database.name, connection, known)
+            return
+        connection.run("BEGIN")
+        try:
+            _write_all(connection, work)
+            new = known.after(*_lengths(work))
+            swap(self._database.name, connection, known, new)
+        except BaseException:
+            _roll_back(connection)
+            raise
+        _finish(connection)
+        self._commits = new
+
+    def _known(self, connection: Connection) -> Commits:
+        """Where the store stands; read again after a failure, as a commit that was refused may have been kept."""
+        known = self._commits
+        if known is None or not self._certain:
+            found = read_commits(self._database.name, connection)
+            if found is None or known is None or found.epoch != known.epoch:
+                raise overtaken(self._database.name)
+            known = self._commits = found
+            self._certain = True
+        return known
 
     def _fail(self, ticket: Ticket, error: StoreError) -> None:
-        """Nothing of the group was kept, and what was handed in since stands on it: refuse that, too."""
-        with self.lock:
+        """The group may be lost, and what was handed in since stands on it: refuse that, too."""
+        with self._lock:
             self.generation += 1
             queued, self._queue = bool(self._queue), []
             behind, self._ticket = self._ticket, Ticket()
-            self._newest = _settled()
+            self._certain = False
         ticket.settle(error)
         if queued:
             behind.settle(error)
@@ -188,7 +225,8 @@ class Writer:
     def _check_connection(self) -> None:
         try:
             if self._connection is not None:
-                self._connection.query("SELECT 1")
+                self._connection.run("BEGIN")  # which fails inside a transaction that could not be ended, too
+                self._connection.run("ROLLBACK")
         except StoreError:
             self._connection = None
             with suppress(OSError):
@@ -198,32 +236,75 @@ class Writer:
         try:
             connection = self._stack.enter_context(self._database.hold(self._purpose))
             prepare(self._database, connection)
+            self._commits = begin_epoch(self._database.name, connection, self._commits)
+            self._certain = True
         except BaseException:
             self._stack.close()
             raise
         return connection
 
 
-def _settled() -> Ticket:
-    ticket = Ticket()
-    ticket.settle(None)
-    return ticket
+_LENGTHEN = "UPDATE mfbandit_experiments SET head = ?, digest = ? WHERE id = ? AND head = ?"
+
+
+def _nothing(_: Connection) -> None:
+    """The work of a request that changes nothing."""
+
+
+def _write_all(connection: Connection, group: "Sequence[Append | Job]") -> None:
+    appends: list[Append] = []
+    for work in group:
+        if callable(work):
+            _append_all(connection, appends)
+            work(connection)
+            appends = []
+        else:
+            appends.append(work)
+    _append_all(connection, appends)
+
+
+def _lengths(group: "Sequence[Append | Job]") -> tuple[list[tuple[int, int, int]], int]:
+    """Where the logs of a group end, and how many events it has."""
+    appends = [work for work in group if not callable(work)]
+    ends = {end.experiment: (end.experiment, end.head, end.digest) for end, _ in appends}
+    return list(ends.values()), sum(len(records) for _, records in appends)
+
+
+def _finish(connection: Connection) -> None:
+    """Commit; if that fails, nobody knows whether it was done."""
+    try:
+        connection.run("COMMIT")
+    except StoreError as error:
+        _roll_back(connection)
+        raise OutcomeUnknown(
+            f"{error}; whether this was kept is unknown: read the state again, or repeat the request with the same key"
+        ) from error
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(StoreError):  # what went wrong first is what matters
+        connection.run("ROLLBACK")
 
 
 def _append_all(connection: Connection, appends: Sequence[Append]) -> None:
     """Rows of the log, and with them the new ends of the logs."""
+    if not appends:
+        return
     rows: list[tuple[Any, ...]] = []
     ends: dict[int, LogEnd] = {}
+    heads: dict[int, int] = {}
     for end, records in appends:
         ends[end.experiment] = end
+        heads.setdefault(end.experiment, end.head)
         for record in records:
             row = to_row(record)
             rows.append((end.experiment, *row))
             _lengthen(end, row)
     connection.insert("mfbandit_log", LOG, rows)
     for end in ends.values():
-        values = (end.head, end.digest, end.experiment)
-        connection.run("UPDATE mfbandit_experiments SET head = ?, digest = ? WHERE id = ?", values)
+        values = (end.head, end.digest, end.experiment, heads[end.experiment])
+        if connection.run(_LENGTHEN, values) != 1:
+            raise StoreUnavailable(f"a log on disk does not end at event {heads[end.experiment]} any more: try again")
         if end.tail_rows >= SNAPSHOT_EVERY:
             take_snapshot(connection, end)
 

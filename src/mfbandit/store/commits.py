@@ -1,0 +1,150 @@
+"""How far a store has been written, as one row of its tables: by which opening, and up to which commit.
+
+Every group raises the row by compare-and-set. So a process that was overtaken by another one finds out before it
+acknowledges anything, whatever became of the locks.
+"""
+
+import zlib
+from collections.abc import Iterable
+from dataclasses import dataclass, replace
+
+from mfbandit.errors import StoreDamaged, StoreHeld
+from mfbandit.store.database import Connection, transaction
+
+KEY = "commits"
+LAST_ID = "last_id"
+_PLACES = 4  # epoch, number, events, digest
+
+
+@dataclass(frozen=True)
+class Commits:
+    """Where a store stands.
+
+    Args:
+        epoch: how often it was opened for writing.
+        number: how many groups were committed.
+        events: how many events these had, of all experiments, those deleted since included.
+        digest: runs over the ends of the logs, group by group.
+    """
+
+    epoch: int = 0
+    number: int = 0
+    events: int = 0
+    digest: int = 0
+
+    def __str__(self) -> str:
+        return f"{self.epoch} {self.number} {self.events} {self.digest}"
+
+    def after(self, ends: Iterable[tuple[int, int, int]], events: int) -> "Commits":
+        """Return where it stands after one more group.
+
+        Args:
+            ends: (experiment, head, digest) of each log that the group made longer.
+            events: how many events it had.
+
+        >>> Commits(1, 5, 40).after([(1, 42, 7)], events=2).number
+        6
+        """
+        text = ";".join(f"{one} {head} {digest}" for one, head, digest in ends)
+        digest = zlib.crc32(f"{self.number + 1}:{text}".encode(), self.digest)
+        return replace(self, number=self.number + 1, events=self.events + events, digest=digest)
+
+
+def parse_commits(text: str) -> Commits | None:
+    """Return what a text says; None if it says nothing.
+
+    >>> parse_commits("3 120 4711 99")
+    Commits(epoch=3, number=120, events=4711, digest=99)
+    >>> parse_commits("three") is None
+    True
+    """
+    parts = text.split(" ")
+    if len(parts) != _PLACES or not all(part.isdecimal() and part.isascii() for part in parts):
+        return None
+    return Commits(*map(int, parts))
+
+
+def read_commits(name: str, connection: Connection) -> Commits | None:
+    """Return the row of a store; None where an earlier version wrote it, which had none.
+
+    Args:
+        name: of the store, for messages.
+        connection: to its database, with the tables in place.
+    """
+    rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (KEY,))
+    if not rows:
+        return None
+    found = parse_commits(str(rows[0][0]))
+    if found is None:
+        raise StoreDamaged(f"{name} is damaged: its count of commits is {rows[0][0]!r}; take the last backup")
+    return found
+
+
+def begin_epoch(name: str, connection: Connection, known: Commits | None) -> Commits:
+    """Start writing: raise the epoch, so that whoever wrote before cannot go on.
+
+    Args:
+        name: of the store, for messages.
+        connection: the one that writes.
+        known: what this process acknowledged before it lost its connection, if it had one.
+    """
+    with transaction(connection):
+        found = read_commits(name, connection)
+        if found is None:
+            ((events,),) = connection.query("SELECT coalesce(sum(head), 0) FROM mfbandit_experiments")
+            found = Commits(events=int(events))
+            connection.insert("mfbandit_store", ("key", "value"), [(KEY, str(found))])
+        if known is not None and found.number < known.number:
+            raise behind(name, found, known, "start this process again to go on without the rest")
+        begun = replace(found.after([], 0), epoch=found.epoch + 1)
+        swap(name, connection, found, begun)
+    return begun
+
+
+def swap(name: str, connection: Connection, known: Commits, new: Commits) -> None:
+    """Put a new row in place of the one that is known, or refuse: somebody else has written."""
+    values = (str(new), KEY, str(known))
+    if connection.run("UPDATE mfbandit_store SET value = ? WHERE key = ? AND value = ?", values) != 1:
+        raise overtaken(name)
+
+
+def confirm(name: str, connection: Connection, known: Commits) -> None:
+    """Check that nobody else has written since."""
+    if read_commits(name, connection) != known:
+        raise overtaken(name)
+
+
+def overtaken(name: str) -> StoreHeld:
+    """Return the error of a process that is not the one that writes any more."""
+    return StoreHeld(
+        f"{name} was written by another process since this one opened it: nothing more is kept here; end this one, or "
+        f"the other"
+    )
+
+
+def behind(name: str, found: Commits, known: Commits, way_out: str) -> StoreDamaged:
+    """Return the error of a store that has less than was acknowledged.
+
+    >>> behind("ads.db", Commits(1, 3, 100), Commits(1, 9, 300), "give up")
+    StoreDamaged('ads.db has 100 of the 300 events, and 3 of the 9 writes, that were acknowledged: take the last
+        backup, or give up')
+    """
+    return StoreDamaged(
+        f"{name} has {found.events:,} of the {known.events:,} events, and {found.number:,} of the {known.number:,} "
+        f"writes, that were acknowledged: take the last backup, or {way_out}"
+    )
+
+
+def new_experiment_id(connection: Connection) -> int:
+    """Return an id that no experiment had before, deleted ones included; inside a transaction.
+
+    Rows that a deleted experiment left behind, by whatever fault, must never become another one's.
+    """
+    ((there,),) = connection.query("SELECT coalesce(max(id), 0) FROM mfbandit_experiments")
+    rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (LAST_ID,))
+    last = max(int(there), int(rows[0][0]) if rows and str(rows[0][0]).isdecimal() else 0) + 1
+    if rows:
+        connection.run("UPDATE mfbandit_store SET value = ? WHERE key = ?", (str(last), LAST_ID))
+    else:
+        connection.insert("mfbandit_store", ("key", "value"), [(LAST_ID, str(last))])
+    return last
