@@ -38,7 +38,7 @@ class TestVisitors:
 
 def test_the_audit_finds_the_clickbait_out(store):
     ads, visitors, rng = create(store), Visitors.drawn(0), np.random.default_rng(1)
-    queued, promise = ads.queued()
+    queued, _ = ads.queued()
     for _ in range(9000):
         play = queued.ask()
         queued.tell(play, visitors.clicks(play.arm, play.fidelity, rng))

@@ -9,6 +9,7 @@ from mfbandit import (
 from mfbandit.experiment.events import (
     Asked,
     Expired,
+    Opened,
     Renewed,
 )
 from tests.support.stores import make, seen
@@ -22,7 +23,7 @@ class TestLeases:
             clock.now += 60
             again = experiment.ask()
             assert (again.arm, again.id != late.id) == (late.arm, True)
-            assert [type(event) for event in experiment.log] == [Asked, Expired, Asked]
+            assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Asked]
             experiment.tell(late, 0.5)
             experiment.tell(late, 0.5)
             with pytest.raises(Conflict, match="already has the outcome Told"):

@@ -26,7 +26,9 @@ from mfbandit.experiment.events import (
     Event,
     Expired,
     Failed,
+    LeasesExtended,
     Noted,
+    Opened,
     Renewed,
     Told,
     from_record,
@@ -35,6 +37,7 @@ from mfbandit.experiment.events import (
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.headline import Headline, conflicting
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -68,7 +71,10 @@ __all__ = [
     "Failed",
     "Headline",
     "History",
+    "Incarnations",
+    "LeasesExtended",
     "Noted",
+    "Opened",
     "Packed",
     "PackedLog",
     "PastResult",
@@ -88,6 +94,7 @@ __all__ = [
     "from_record",
     "from_row",
     "pack",
+    "play_id",
     "plays_until_exhausted",
     "policy_from_record",
     "policy_record",

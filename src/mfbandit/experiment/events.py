@@ -136,6 +136,20 @@ class ArmReinstated:
 
 
 @dataclass(frozen=True, slots=True)
+class LeasesExtended:
+    """All leases of pending plays end so many seconds later, as the service was away; earlier if that is negative."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """It was opened for writing: the ids of plays asked for from now on have this incarnation."""
+
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
 class BiasesWidened:
     """Biases that results refuted were raised without a person: ζ_1, …, ζ_M are assumed from now on."""
 
@@ -161,6 +175,8 @@ Event: TypeAlias = (
     | BiasesSet
     | FidelitiesSet
     | ArmReinstated
+    | LeasesExtended
+    | Opened
     | BiasesWidened
 )
 
@@ -184,6 +200,8 @@ KINDS: tuple[type[Event], ...] = (
     BiasesSet,
     FidelitiesSet,
     ArmReinstated,
+    LeasesExtended,
+    Opened,
     BiasesWidened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}

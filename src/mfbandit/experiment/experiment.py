@@ -44,7 +44,9 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
@@ -53,6 +55,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
@@ -124,6 +127,7 @@ class Experiment:
         if widen:  # else left out, as those lack it that were written before there was such a choice
             self._first["widen"] = True
         self._log: list[Event] = []
+        self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
         results = len(self._state.plays) - len(self._state.pending)
@@ -445,7 +449,7 @@ class Experiment:
         for result in results:
             event = self._result(*result)
             if news.setdefault(event.play, event) != event:
-                raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
+                raise Conflict(f"Play {self.play_id(event.play)} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._learn(event)
 
@@ -510,7 +514,7 @@ class Experiment:
         numbers = self._renewable(plays)
         for at in numbers:
             self._add(Renewed(at))
-        return {f"{self._id}-{at}": None for at in numbers}
+        return {self.play_id(at): None for at in numbers}
 
     def add_results(self, results: Iterable[PastResult]) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
@@ -526,6 +530,8 @@ class Experiment:
         """
         first = len(self._state.plays)
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        if pairs:
+            self._say_opened()
         for asked, told in pairs:
             self._add(asked)
             self._learn(told)
@@ -747,6 +753,7 @@ class Experiment:
         for event in map(events.from_record, record["log"]):
             check_possible(experiment._state, event)
             experiment._add(event)
+        experiment.begin_incarnation()
         return experiment
 
     @classmethod
@@ -792,6 +799,16 @@ class Experiment:
         news, self._log = self._log, []
         return news
 
+    def play_id(self, number: int) -> str:
+        """The id of the play of a number.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.ask().id == exp.play_id(0)
+        True
+        """
+        return play_id(self._id, self._state.incarnations.of(number), number)
+
     def play(self, number: int) -> Play:
         """The play of a number, counted from 0 in the order of asking.
 
@@ -801,9 +818,23 @@ class Experiment:
         True
         """
         arm, fidelity = self._state.plays[number]
-        return Play(
-            f"{self._id}-{number}", arm, fidelity, self._state.fidelities.costs[fidelity], self._state.labels[arm]
-        )
+        cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
+        return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def begin_incarnation(self) -> None:
+        """Give plays asked for from now on ids that no other copy of this experiment gives out.
+
+        It is an event in the log, which comes before the next play and not before.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.begin_incarnation()
+        >>> exp.log
+        ()
+        >>> len(exp.ask().id.split("-"))
+        3
+        """
+        self._opened = Opened(new_incarnation())
 
     def expire(self, number: int) -> None:
         """Take a pending play back whose lease ran out; it still takes one late result, and its arm is not blamed.
@@ -816,6 +847,17 @@ class Experiment:
         ()
         """
         self._add(Expired(number))
+
+    def extend_leases(self, seconds: float) -> None:
+        """Say that the leases of all pending plays end so many seconds later; stores keep them.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.extend_leases(7200.0)
+        >>> exp.log
+        (LeasesExtended(seconds=7200.0),)
+        """
+        self._add(LeasesExtended(seconds))
 
     # How the verbs work
 
@@ -856,9 +898,15 @@ class Experiment:
         if self._state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
+        self._say_opened()
         number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
         return self.play(number)
+
+    def _say_opened(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._add(opened)
 
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
@@ -883,12 +931,23 @@ class Experiment:
         return checked_choice(self._state.policy, stats, self._state.fidelities)
 
     def _number(self, play: Play | str) -> int:
-        experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
-        if experiment == self._id and digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
+        name = play.id if isinstance(play, Play) else str(play)
+        digits = name.rpartition("-")[2]
+        if digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
             at = int(digits)
-            if at < len(self._state.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+            # A number may be that of another play, if a copy or an older state of this experiment has given it out.
+            if at < len(self._state.plays) and self.play_id(at) == name:
+                self._check_as_asked(play, at)
                 return at
         raise UnknownPlay(f"Play not found: {play!r} was not asked from this experiment")
+
+    def _check_as_asked(self, play: Play | str, at: int) -> None:
+        if isinstance(play, Play) and (play.arm, play.fidelity) != self._state.plays[at]:
+            arm, fidelity = self._state.plays[at]
+            raise UnknownPlay(
+                f"Play not found: {play.id} is of arm {arm} at fidelity {fidelity}, "
+                f"got arm {play.arm} at fidelity {play.fidelity}"
+            )
 
     def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
         numbers = [self._number(play) for play in plays]
@@ -897,10 +956,6 @@ class Experiment:
                 known = self._state.plays.outcome(at)
                 raise Conflict(f"only a pending play can be renewed, got {known}")
         return numbers
-
-    def _asked_for(self, play: Play, at: int) -> bool:
-        # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
-        return (play.arm, play.fidelity) == self._state.plays[at]
 
     def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
         at = self._number(play)
@@ -929,7 +984,7 @@ class Experiment:
             return True
         known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
+            raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {known}, got {event}")
         return False
 
     def _arm(self, arm: int | str) -> int:

@@ -31,6 +31,8 @@ from mfbandit.store.logged_experiment import LoggedExperiment, LogState, Repeata
 from mfbandit.store.recent import RECENT, RecentActivity
 from mfbandit.store.writer import Ticket
 
+SHORT_LOOKS = 50_000  # at arms, by a policy: some milliseconds
+
 T = TypeVar("T")
 
 
@@ -191,7 +193,7 @@ class DurableExperiment:
     @property
     def leases(self) -> dict[str, float]:
         """When the leases of pending plays end, by the plays' ids, in seconds since 1970."""
-        return self._look(lambda folded: {f"{folded.core.id}-{at}": due for at, due in folded.leases.due.items()})
+        return self._look(lambda folded: {folded.core.play_id(at): due for at, due in folded.leases.due.items()})
 
     @property
     def retired(self) -> tuple[int, ...]:
@@ -268,6 +270,22 @@ class DurableExperiment:
         """Inside, nothing changes, so that what is read belongs together; everybody else waits: it must be short."""
         with self._logged.current():
             yield
+
+    @contextmanager
+    def if_free(self, plays: int = 0) -> Iterator[bool]:
+        """Tell whether short work can be done at once; then nothing changes inside, as in :meth:`still`.
+
+        False if another thread is at work on it, if it has to be read again, or if the work takes long.
+
+        Args:
+            plays: how many plays a policy has to choose for the work; each looks at every arm.
+        """
+        with self._logged.if_free() as folded:
+            if folded is None:
+                yield False
+                return
+            arms, now = len(folded.core.folded.labels), self._logged.home.clock()
+            yield plays * arms <= SHORT_LOOKS and not folded.leases.any_expired(now)
 
     # The verbs, kept
 
@@ -383,9 +401,13 @@ class DurableExperiment:
         """Write something into the log, for people."""
         self._keep(lambda core: core.note(text), request=_repeatable_without_answer(request_key, Noted))
 
-    def expire(self) -> None:
-        """Take back the plays whose leases have run out; ``ask`` does so by itself."""
-        ticket = self._logged.expire()
+    def expire(self, *, wait: bool = True) -> None:
+        """Take back the plays whose leases have run out; ``ask`` does so by itself.
+
+        Args:
+            wait: whether to wait while another thread is at work on the experiment; else nothing is done then.
+        """
+        ticket = self._logged.expire(wait=wait)
         if ticket is not None:
             self._settle(ticket)
 

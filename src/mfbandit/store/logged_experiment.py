@@ -19,6 +19,7 @@ from mfbandit.experiment import (
     Event,
     Experiment,
     Failed,
+    Opened,
     Packed,
     PackedLog,
     Record,
@@ -29,6 +30,7 @@ from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
 from mfbandit.store.leases import Leases
 from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
+from mfbandit.store.outages import Outages
 from mfbandit.store.recent import RecentEvents
 from mfbandit.store.request_keys import RequestKeys
 from mfbandit.store.writer import LogEnd, Ticket, Writer
@@ -50,6 +52,11 @@ class Home(Protocol):
     @property
     def clock(self) -> Callable[[], float]:
         """Seconds since 1970."""
+        ...
+
+    @property
+    def outages(self) -> Outages:
+        """When a service over it was away."""
         ...
 
     @property
@@ -83,6 +90,8 @@ class LogState:
         requests: the requests that had keys.
         recent: what happened lately.
         events: how many events there are, those included that are not on disk yet.
+        outages_seen: how many of the store's outages the leases were extended by.
+        owed: seconds by which they are to be extended for earlier ones.
     """
 
     entry: Entry
@@ -93,6 +102,8 @@ class LogState:
     requests: RequestKeys
     recent: RecentEvents
     events: int
+    outages_seen: int
+    owed: float
 
     def take_news(self, now: float, request: str | None, due: float | None) -> list[Record]:
         """Number the core's new events as those of one request, and fold them into everything else."""
@@ -100,7 +111,8 @@ class LogState:
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
-            records.append(record := Record(self.events, now, event, until, request))
+            key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
+            records.append(record := Record(self.events, now, event, until, key))
             self.leases.apply(record)
             self.requests.apply(record)
             self.recent.apply(record)
@@ -148,6 +160,18 @@ class LoggedExperiment:
                 self._generation = generation
             yield self._folded
 
+    @contextmanager
+    def if_free(self) -> Iterator[LogState | None]:
+        """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
+        if not self._lock.acquire(blocking=False):
+            yield None
+            return
+        try:
+            known = not self._deleted and self._generation == self.home.generation()
+            yield self._folded if known else None
+        finally:
+            self._lock.release()
+
     def write(
         self,
         verb: Callable[[Experiment], T],
@@ -175,7 +199,8 @@ class LoggedExperiment:
             until = due(folded)
             key = None if request is None else request.key
             with self._stale_unless_done():
-                news = self._expired(folded) if expire else []
+                news = self._extended(folded)
+                news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
                 news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
                 ticket = self._hand_in(writer, folded, news)
@@ -186,14 +211,18 @@ class LoggedExperiment:
         finally:
             del result  # an error that its own traceback leads to would stay until the next collection
 
-    def expire(self) -> Ticket | None:
-        """Take back the plays whose leases have run out; a ticket if there were any."""
-        with self.current() as folded:
-            if not folded.leases.any_expired(self.home.clock()):
+    def expire(self, *, wait: bool = True) -> Ticket | None:
+        """Take back the plays whose leases have run out; a ticket if there were any.
+
+        Args:
+            wait: whether to wait while somebody else is at work on it; else nothing is done then.
+        """
+        with self.current() if wait else self.if_free() as folded:
+            if folded is None or not folded.leases.any_expired(self.home.clock()):
                 return None
             writer = self.home.writer()
             with self._stale_unless_done():
-                news = self._expired(folded)
+                news = self._extended(folded) + self._expired(folded)
                 return self._hand_in(writer, folded, news)
 
     def _hand_in(self, writer: Writer, folded: LogState, news: list[Record]) -> Ticket:
@@ -201,6 +230,19 @@ class LoggedExperiment:
         if not news:
             return writer.confirm(self._generation)
         return writer.submit((folded.end, news), self._generation)
+
+    def _extended(self, folded: LogState) -> list[Record]:
+        """Extend all leases by the time that the service was away since this was called last."""
+        now, outages = self.home.clock(), self.home.outages
+        outages.look(now)
+        if folded.outages_seen == len(outages) and not folded.owed:
+            return []
+        number = len(outages)
+        seconds = folded.owed + outages.seconds(folded.outages_seen, number)
+        folded.outages_seen, folded.owed = number, 0.0
+        if folded.leases.due:
+            folded.core.extend_leases(seconds)
+        return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:
         """Take back the plays whose leases have run out."""
@@ -251,10 +293,14 @@ class LoggedExperiment:
             rows, end = read_all(connection, of)
             log = PackedLog(rows, _texts(connection, of, rows))
             folded = self._begin(of, end)
+            last = float(rows["time"][-1]) if len(rows) else of.created
+            folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.recent.apply_all(log)
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
+        if not self.home.read_only:
+            folded.core.begin_incarnation()
         return folded
 
     def _begin(self, of: Entry, end: LogEnd) -> LogState:
@@ -267,7 +313,16 @@ class LoggedExperiment:
             raise InvalidArgument(f"{where} cannot be opened: {error}") from None
         state = core.folded
         return LogState(
-            of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head
+            of,
+            end,
+            core,
+            first["lease"],
+            Leases(),
+            RequestKeys(state),
+            RecentEvents(state),
+            events=end.head,
+            outages_seen=len(self.home.outages),
+            owed=0.0,
         )
 
 

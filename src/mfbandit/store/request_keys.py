@@ -120,6 +120,6 @@ class RequestKeys:
         """Keep the latest keys, and those of pending plays: an answer that was lost was never told."""
         pending = self._state.pending
         for key in list(self.known)[: -limits.REQUEST_KEYS_KEPT]:
-            request = self.known[key]  # of arms that it made, numbers are not those of plays
+            request = self.known[key]
             if request.kind is not Asked or not any(play in pending for play in request.made):
                 del self.known[key]
