@@ -63,8 +63,8 @@ def test_to_its_end_the_headline_is_right_or_says_that_it_is_in_doubt(seed, wide
             rates.append((visitors.means[-1, found.best], found.doubt))
     most = visitors.means[-1].max()
     assert [rate for rate, doubt in rates if doubt is None and rate < most - 0.03] == []
-    assert rates[-1][0] == most
-    assert len(rates) == looks
+    assert len(rates) >= looks - 1
+    assert visitors.means[-1, ads.best()] == most
     assert (ads.headline().doubt is None) == widen  # healed without a person
 
 
