@@ -44,6 +44,7 @@ def test_the_audit_finds_the_clickbait_out(store):
         queued.tell(play, visitors.clicks(play.arm, play.fidelity, rng))
         if ads.fidelities.known_biases[1] > 0.1:
             break
+    ads.note("found out")  # waits until all is on disk
     kinds = [event for event in ads.log if isinstance(event, BiasRefuted | BiasesWidened)]
     assert {event.arm for event in kinds if isinstance(event, BiasRefuted)} == {CLICKBAIT}
     assert isinstance(kinds[-1], BiasesWidened)
