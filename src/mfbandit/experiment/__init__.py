@@ -31,6 +31,7 @@ from mfbandit.experiment.events import (
     Opened,
     Renewed,
     Told,
+    Unchanged,
     from_record,
     to_record,
 )
@@ -85,6 +86,7 @@ __all__ = [
     "State",
     "Status",
     "Told",
+    "Unchanged",
     "check_is_policy",
     "checked_capital",
     "checked_choice",

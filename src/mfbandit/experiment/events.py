@@ -150,6 +150,11 @@ class Opened:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A request with a key changed nothing: it is remembered, so that it changes nothing if it comes again."""
+
+
+@dataclass(frozen=True, slots=True)
 class BiasesWidened:
     """Biases that results refuted were raised without a person: ζ_1, …, ζ_M are assumed from now on."""
 
@@ -177,6 +182,7 @@ Event: TypeAlias = (
     | ArmReinstated
     | LeasesExtended
     | Opened
+    | Unchanged
     | BiasesWidened
 )
 
@@ -202,6 +208,7 @@ KINDS: tuple[type[Event], ...] = (
     ArmReinstated,
     LeasesExtended,
     Opened,
+    Unchanged,
     BiasesWidened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}

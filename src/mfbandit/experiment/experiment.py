@@ -52,6 +52,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
@@ -411,7 +412,9 @@ class Experiment:
         """
         return plays_until_exhausted(self.ask)
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order.
 
         The same result told again changes nothing.
@@ -420,6 +423,7 @@ class Experiment:
             play: the play, or its id.
             reward: what was observed: finite, at most 1e150 in size, and within the range if noise is ``Bounded``.
             cost: what the play really cost, where that is not the cost of its fidelity.
+            request_key: for experiments in a store or at a service; None in memory.
 
         Raises:
             UnknownPlay: the play was not asked from this experiment.
@@ -432,11 +436,13 @@ class Experiment:
         >>> exp.spent
         0.75
         """
+        if request_key is not None:
+            refuse_in_memory(request_key=request_key)
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._learn(event)
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
 
         >>> from mfbandit import UCB, Bounded
@@ -445,6 +451,7 @@ class Experiment:
         >>> exp.spent
         2.0
         """
+        refuse_in_memory(request_key=request_key)
         news: dict[int, Told] = {}
         for result in results:
             event = self._result(*result)
@@ -453,7 +460,7 @@ class Experiment:
         for event in [event for event in news.values() if self._is_new(event)]:
             self._learn(event)
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
 
         Three failures of an arm in a row, with no result between, set the arm aside until a result of it comes in, or
@@ -462,6 +469,7 @@ class Experiment:
         Args:
             play: the play, or its id.
             cost: what it cost all the same.
+            request_key: for experiments in a store or at a service; None in memory.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -469,9 +477,10 @@ class Experiment:
         >>> exp.spent, exp.ask().arm
         (0.0, 0)
         """
+        refuse_in_memory(request_key=request_key)
         self.fail_many([play], cost)
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give many plays up at once: all of them, or none if one is refused; ``cost`` is what each cost all the same.
 
         >>> from mfbandit import UCB, Bounded
@@ -480,6 +489,7 @@ class Experiment:
         >>> exp.spent, exp.pending
         (1.0, ())
         """
+        refuse_in_memory(request_key=request_key)
         paid = checked_cost(cost)
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
@@ -488,7 +498,7 @@ class Experiment:
             if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
                 self._add(ArmSetAside(arm))
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Say that a pending play is still being made: None, as in memory its time never ends.
 
         >>> from mfbandit import UCB, Bounded
@@ -496,10 +506,13 @@ class Experiment:
         >>> exp.renew(exp.ask()) is None
         True
         """
+        refuse_in_memory(request_key=request_key)
         (due,) = self.renew_many([play], lease).values()
         return due
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Say that pending plays are still being made: all of them, or none if one is refused.
 
         Raises:
@@ -510,13 +523,14 @@ class Experiment:
         >>> list(exp.renew_many(exp.ask(2)).values())
         [None, None]
         """
+        refuse_in_memory(request_key=request_key)
         refuse_in_memory(lease=lease)
         numbers = self._renewable(plays)
         for at in numbers:
             self._add(Renewed(at))
         return {self.play_id(at): None for at in numbers}
 
-    def add_results(self, results: Iterable[PastResult]) -> list[Play]:
+    def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
 
         All of them, or none if one is refused. What they cost counts as spent; where that is not wanted, give a cost
@@ -528,6 +542,7 @@ class Experiment:
         >>> exp.spent, exp.stats.counts.tolist(), exp.ask().label
         (1.0, [[2, 0]], 'b')
         """
+        refuse_in_memory(request_key=request_key)
         first = len(self._state.plays)
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
         if pairs:
@@ -537,7 +552,7 @@ class Experiment:
             self._learn(told)
         return [self.play(asked.play) for asked, _ in pairs]
 
-    def add_arm(self, label: str) -> int:
+    def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index.
 
         >>> from mfbandit import UCB, Bounded
@@ -545,13 +560,14 @@ class Experiment:
         >>> exp.add_arm("b")
         1
         """
+        refuse_in_memory(request_key=request_key)
         check_label(label)
         if label in self._state.index:
             raise InvalidArgument(f"arms must have different names, got {label!r} twice")
         self._add(ArmAdded(label))
         return len(self._state.labels) - 1
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name. It keeps its index and takes late results.
 
         >>> from mfbandit import UCB, Bounded
@@ -560,6 +576,7 @@ class Experiment:
         >>> exp.ask().label
         'b'
         """
+        refuse_in_memory(request_key=request_key)
         index = self._arm(arm)
         if index in self._state.retired:
             return
@@ -568,7 +585,7 @@ class Experiment:
             raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
         self._add(ArmRetired(index))
 
-    def restore_arm(self, arm: int | str) -> None:
+    def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
 
         >>> from mfbandit import UCB, Bounded
@@ -581,6 +598,7 @@ class Experiment:
         >>> exp.ask().label
         'a'
         """
+        refuse_in_memory(request_key=request_key)
         index = self._arm(arm)
         retired, aside = index in self._state.retired, index in self._state.aside
         if not retired and not aside:
@@ -590,7 +608,7 @@ class Experiment:
         if aside:
             self._add(ArmRestored(index))
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
 
         >>> from mfbandit import UCB, Bounded
@@ -600,10 +618,11 @@ class Experiment:
         Traceback (most recent call last):
         mfbandit.errors.ExperimentPaused: The experiment is paused; resume it to ask for plays
         """
+        refuse_in_memory(request_key=request_key)
         if not self._state.paused:
             self._add(Paused())
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again.
 
         >>> from mfbandit import UCB, Bounded
@@ -613,10 +632,11 @@ class Experiment:
         >>> exp.paused
         False
         """
+        refuse_in_memory(request_key=request_key)
         if self._state.paused:
             self._add(Resumed())
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
 
         It cannot be less than what is spent and reserved already.
@@ -627,6 +647,7 @@ class Experiment:
         >>> exp.capital
         10.0
         """
+        refuse_in_memory(request_key=request_key)
         amount = None if capital is None else positive("capital", number("capital", capital))
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
@@ -636,7 +657,7 @@ class Experiment:
         if amount != self._state.capital:
             self._add(CapitalSet(amount))
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned.
 
         >>> from mfbandit import MFUCB, UCB, Bounded
@@ -645,6 +666,7 @@ class Experiment:
         >>> exp.policy
         MFUCB(rho=1.0)
         """
+        refuse_in_memory(request_key=request_key)
         check_is_policy(policy)
         record = policy_record(policy)
         policy_from_record(record)  # the log has to be enough to go on from
@@ -654,7 +676,7 @@ class Experiment:
             self._add(PolicySet(record))
             self._test_biases()
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
 
         >>> from mfbandit import MFUCB, Bounded
@@ -664,6 +686,7 @@ class Experiment:
         >>> exp.fidelities.biases
         (0.3, 0.0)
         """
+        refuse_in_memory(request_key=request_key)
         changed = replace(self._state.fidelities, biases=biases)
         if self._state.stats.active.any():
             checked_choice(self._state.policy, self._state.stats, changed)
@@ -671,7 +694,7 @@ class Experiment:
             self._add(BiasesSet(list(changed.known_biases)))
             self._test_biases()
 
-    def set_fidelities(self, fidelities: Fidelities) -> None:
+    def set_fidelities(self, fidelities: Fidelities, *, request_key: str | None = None) -> None:
         """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
 
         What was paid stays paid. A policy that remembers looks at all results again, one after the other. Whether the
@@ -684,6 +707,7 @@ class Experiment:
         >>> exp.spent, exp.ask().cost
         (1.0, 2.0)
         """
+        refuse_in_memory(request_key=request_key)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
@@ -697,7 +721,7 @@ class Experiment:
             self._add(FidelitiesSet(record))
             self._test_biases()
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people.
 
         >>> from mfbandit import UCB, Bounded
@@ -706,6 +730,7 @@ class Experiment:
         >>> exp.log
         (Noted(text='the landing page changed today'),)
         """
+        refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
         self._add(Noted(text))
@@ -820,6 +845,17 @@ class Experiment:
         arm, fidelity = self._state.plays[number]
         cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
         return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def note_unchanged(self) -> None:
+        """Write down that a request changed nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.note_unchanged()
+        >>> exp.log
+        (Unchanged(),)
+        """
+        self._add(Unchanged())
 
     def begin_incarnation(self) -> None:
         """Give plays asked for from now on ids that no other copy of this experiment gives out.

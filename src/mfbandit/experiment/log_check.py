@@ -25,6 +25,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.incarnations import PATTERN
 from mfbandit.experiment.state import State
@@ -92,6 +93,8 @@ def _about_settings(state: State, event: Event) -> bool:
 
 def _about_the_store(_: State, event: Event) -> bool:
     match event:
+        case Unchanged():
+            return True
         case LeasesExtended(seconds):
             return _finite(seconds)
         case Opened(incarnation):

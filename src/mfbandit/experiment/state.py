@@ -33,6 +33,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
@@ -229,7 +230,7 @@ class State:
     def _opened(self, event: Opened) -> None:
         self.incarnations.begin(len(self.plays), event.incarnation)
 
-    def _nothing(self, _: Renewed | Noted | LeasesExtended) -> None:
+    def _nothing(self, _: Renewed | Noted | LeasesExtended | Unchanged) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -372,6 +373,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     ArmReinstated: State._arm_reinstated,
     LeasesExtended: State._nothing,
     Opened: State._opened,
+    Unchanged: State._nothing,
 }
 
 
