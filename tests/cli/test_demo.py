@@ -55,7 +55,8 @@ def test_the_audit_finds_the_clickbait_out(store):
 def test_to_its_end_the_headline_is_right_or_says_that_it_is_in_doubt(seed, widen):
     """Looked at 300 times on the way: it is within 0.03 of the best ad, or in doubt; at the end it is right."""
     ads = Experiment(**{**described(), "widen": widen})
-    rates, looks, visitors, rng = [], 300, Visitors.drawn(seed), np.random.default_rng(seed + 1)
+    looks, visitors, rng = 300, Visitors.drawn(seed), np.random.default_rng(seed + 1)
+    rates: list[tuple[float, str | None]] = []
     for play in ads.plays():
         ads.tell(play, visitors.clicks(play.arm, play.fidelity, rng))
         if ads.spent * looks >= (len(rates) + 1) * CAPITAL:

@@ -143,11 +143,11 @@ def refuted_biases_put_the_best_arm_in_doubt(make: MakeExperiment) -> None:
     past: list[PastResult] = [*[("a", 0, 0.9, None)] * 30, *[("a", 2, 0.1, None)] * 8, *[("b", 2, 0.3, None)] * 8]
     ours.add_results(past)
     right.add_results(past)
-    require(right.refuted and right.best() == 1, "the experiment in memory must find this bias refuted")
+    require(bool(right.refuted) and right.best() == 1, "the experiment in memory must find this bias refuted")
     require_equal("best with a refuted bias", ours.best(), right.best())
     found, expected = ours.status(), right.status()
     for name in ("best", "doubt", "runner_up", "runner_up_label", "widen", "warnings"):
-        require_equal(f"status: {name}", found.get(name), expected[name])  # type: ignore[literal-required]
+        require_equal(f"status: {name}", found.get(name), expected[name])
     require_equal("fidelities unless widen is on", ours.fidelities, FIDELITIES)
     require(not ours.widen, "biases must not be widened unless that is asked for")
 
