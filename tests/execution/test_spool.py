@@ -136,8 +136,8 @@ def test_an_arm_that_another_worker_has_restored_is_no_error():
     class Shared(Experiment):
         """Others restore an arm between a look at it and the restoring."""
 
-        def restore_arm(self, arm):
-            super().restore_arm(arm)
+        def restore_arm(self, arm, **options):
+            super().restore_arm(arm, **options)
             raise InvalidArgument("arm must be one that was retired or set aside, got arm 0, which was not")
 
     experiment = Shared(UCB(), arms=1, fidelities=FID)
@@ -146,5 +146,5 @@ def test_an_arm_that_another_worker_has_restored_is_no_error():
 
 
 def test_a_run_ends_with_what_the_experiment_warns_of(experiment):
-    ran = run(experiment, lambda play: 1 / play.arm if play.arm else None, InlineExecutor(), plays=6, progress=False)
+    ran = run(experiment, lambda play: 1 / play.arm, InlineExecutor(), plays=6, progress=False)
     assert ran.warnings == ("WARNING: a was set aside after 3 failures in a row; `restore_arm` brings it back",)
