@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -143,6 +144,7 @@ class TestRow:
         with Store(place) as store:
             play_some(make(store), 5)
         execute(place, "DELETE FROM mfbandit_store WHERE key IN ('commits', 'last_id')")
+        Path(f"{place}-mark").unlink(missing_ok=True)
         with Store(place, read_only=True) as store:
             assert commits(store) is None
         with Store(place) as store:

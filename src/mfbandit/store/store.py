@@ -41,6 +41,8 @@ class Store:
         read_only: look and change nothing; works while another process writes.
         clock: seconds since 1970, for the times of events and leases.
         purpose: what this process is, for others who find the store held.
+        accept_loss: go on where something that was acknowledged is gone, as after a restored backup; otherwise that is
+            a :class:`StoreDamaged`. ``accepted_loss`` then says what it was.
 
     >>> import tempfile
     >>> from mfbandit import MFUCB, Bounded
@@ -62,12 +64,14 @@ class Store:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
         purpose: str | None = None,
+        accept_loss: bool = False,
     ) -> None:
         self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
         self._lock: AbstractContextManager[object] = threading.RLock()
         self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
         self._writer: Writer | None = None
+        self.accepted_loss = ""
         self._pid = os.getpid()
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
@@ -75,9 +79,13 @@ class Store:
         self._tokens_at = -1e9
         if read_only:
             with closing(self.read()) as connection:
+                missing = self._database.missing(connection)
+                if missing is not None and not accept_loss:
+                    raise missing
                 check_tables(self._database, connection)
         else:
-            self._writer = Writer(self._database, purpose or purpose_of_this_process())
+            self._writer = Writer(self._database, purpose or purpose_of_this_process(), accept_loss=accept_loss)
+            self.accepted_loss = self._writer.accepted_loss
             self._lock = self._writer.lock
 
     def __enter__(self) -> Self:
@@ -86,15 +94,18 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close(discard_unused=kind is not None)  # what failed leaves no empty store behind
 
     def __repr__(self) -> str:
         return f"<Store {self.name}{', read-only' * self._read_only}>"
 
     def close(self) -> None:
         """Write what is queued, and let others write."""
+        self._close(discard_unused=False)
+
+    def _close(self, *, discard_unused: bool) -> None:
         if self._writer is not None and os.getpid() == self._pid:
-            self._writer.close()
+            self._writer.close(discard_unused=discard_unused)
         self._open.clear()
         self._closed = True
 

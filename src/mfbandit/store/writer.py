@@ -99,12 +99,13 @@ class Writer:
     Args:
         database: where to write.
         purpose: what this process is, for others who find the store held.
+        accept_loss: whether to go on where something that was acknowledged is gone.
 
     ``lock`` orders everything that is handed in; ``generation`` counts failed groups: whoever keeps a state in memory
     that went ahead of the disk has to read it again when this has changed.
     """
 
-    def __init__(self, database: Database, purpose: str) -> None:
+    def __init__(self, database: Database, purpose: str, *, accept_loss: bool = False) -> None:
         self.lock = threading.RLock()
         self.generation = 0
         self._database, self._purpose = database, purpose
@@ -115,7 +116,9 @@ class Writer:
         self._stack = ExitStack()
         self._commits: Commits | None = None  # as of the last group that was kept
         self._certain = True  # False after a failure: it may have been kept
-        self._connection: Connection | None = self._connect()
+        self._unused: Commits | None = None  # where a store stood that was made here
+        self._connection: Connection | None = self._connect(accept_loss=accept_loss)
+        self.accepted_loss = self._connection.accepted_loss
         self._thread = threading.Thread(target=self._run, name="mfbandit writer", daemon=True)
         self._thread.start()
 
@@ -134,12 +137,18 @@ class Writer:
         """
         return self.submit(_nothing)
 
-    def close(self) -> None:
-        """Write what has queued up, and end."""
+    def close(self, *, discard_unused: bool = False) -> None:
+        """Write what has queued up, and end.
+
+        Args:
+            discard_unused: whether to remove a store that was made here, if nothing was ever kept in it.
+        """
         with self.lock:
             self._ending = True
             self._work_or_end.notify()
         self._thread.join()
+        if discard_unused and self._connection is not None and self._certain and self._commits == self._unused:
+            self._connection.discard()
         self._stack.close()
 
     def _run(self) -> None:
@@ -166,16 +175,17 @@ class Writer:
             # What was read while nobody held the store, this group stands on: somebody else may have written since.
             raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
         connection, known = self._connection, self._known(self._connection)
-        connection.check_hold()
         work = [one for one in group if one is not _nothing]
         if not work:
             confirm(self._database.name, connection, known)
+            connection.check_hold()
             return
         with transaction(connection):
             _write_all(connection, work)
             new = known.after(*_lengths(work))
             swap(self._database.name, connection, known, new)
         self._commits = new
+        connection.acknowledge(new)
 
     def _known(self, connection: Connection) -> Commits:
         """Where the store stands; read again after a failure, as a commit that was refused may have been kept."""
@@ -209,12 +219,15 @@ class Writer:
             with suppress(OSError):
                 self._stack.close()
 
-    def _connect(self) -> Connection:
+    def _connect(self, *, accept_loss: bool = False) -> Connection:
         try:
-            connection = self._stack.enter_context(self._database.hold(self._purpose))
-            prepare(self._database, connection)
+            held = self._database.hold(self._purpose, accept_loss=accept_loss)
+            connection = self._stack.enter_context(held)
+            new = prepare(self._database, connection)
             self._commits = begin_epoch(self._database.name, connection, self._commits)
             self._certain = True
+            self._unused = self._commits if new else None
+            connection.acknowledge(self._commits)
         except BaseException:
             self._stack.close()
             raise
