@@ -40,8 +40,8 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/selection.py search --out results/selection-search.json --picture results/selection-search.png
 	$(RUN) benchmarks/selection.py replay --out results/selection-replay.json  # last: not all of its bars hold
 
-soak: $(READY)  ## a thousand kills of the service under load, and what was lost: some half an hour
-	$(RUN) tests/support/soak.py --kills 1000 --out results/soak.json
+soak: $(READY)  ## two thousand faults of service, files, clock and workers under load, and what was lost: some 40 minutes
+	$(RUN) tests/support/soak.py --faults 2000 --out results/soak.json
 
 format: $(READY)  ## tidy the source
 	$(VENV)/bin/ruff check --fix .

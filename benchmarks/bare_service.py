@@ -39,10 +39,8 @@ def bare(place: str) -> FastAPI:
 
     @app.post("/api/experiments/{name}/tell")
     async def tell(name: str, body: Results) -> dict[str, int]:  # noqa: ARG001 - the same address
-        with writer.lock:
-            told = Told(0, body.results[0].reward, 1.0)
-            ticket = writer.submit((chain, [Record(next(numbers), time.time(), told)]))
-        await ticket
+        told = Told(0, body.results[0].reward, 1.0)
+        await writer.submit((chain, [Record(next(numbers), time.time(), told)]))
         return {"done": 1}
 
     return app

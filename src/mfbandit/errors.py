@@ -70,9 +70,18 @@ class StoreDamaged(StoreError):
 
 
 class StoreUnavailable(StoreError):
-    """The disk is full or the database out of reach, and what was asked for may not have been kept: try again.
+    """The disk is full, or the database or the service out of reach: try again.
 
-    Telling the same result again, or asking again with the same request key, is always safe.
+    A store raises it where nothing was kept, and :class:`OutcomeUnknown` where something may have been. The client of a
+    service that does not answer cannot know. Telling the same result again, or asking again with the same request key,
+    is always safe.
+    """
+
+
+class OutcomeUnknown(StoreUnavailable):
+    """A commit failed, and whether it was kept is unknown: read the state again, or repeat the request.
+
+    A repetition that finds it kept is told so, and changes nothing: the same result again, or the same request key.
     """
 
 

@@ -177,8 +177,12 @@ class TestOnFileAndService:
         for _ in range(3):
             (play,) = told("experiment", "ask", place, "ads")
             done("experiment", "fail", place, "ads", play["id"])
+        said = f"WARNING: {play['label']} was set aside after 3 failures in a row; `restore_arm` brings it back"
+        assert done("experiment", "status", place, "ads").splitlines()[0] == said
         assert done("experiment", "restore", place, "ads", play["label"]) == f"ads: {play['label']} takes part again\n"
         refused(call("experiment", "restore", place, "ads", play["label"]), 2, "which was not")
+        done("experiment", "restore", place, "ads", "0")
+        assert told("experiment", "status", place, "ads")["retired"] == [4]
 
     def test_capital(self, place):
         assert done("experiment", "capital", place, "ads", "2e3") == "ads: capital 2,000\n"
@@ -221,7 +225,7 @@ class TestOnFileAndService:
             done("experiment", "tell", place, "ads", play["id"], play["arm"] / 2)
         out, other = tmp_path / f"out.{kind}", tmp_path / "other.db"
         done("experiment", "create", other, "new", toml)
-        lines = 5 if kind == "csv" else 7
+        lines = 5 if kind == "csv" else 8
         assert done("experiment", "export", place, "ads", "--out", out) == f"{lines} lines in {out}\n"
         assert out.read_text() == done("experiment", "export", place, "ads", "--format", kind)
         for said in ("3 new results from {}", "0 new results from {}, 3 were there already"):  # the same file again
@@ -327,7 +331,7 @@ class TestFiles:
         out = tmp_path / "o.jsonl"
         out.write_text("old")
         done("experiment", "export", file, "ads", "--out", out)
-        assert json.loads(out.read_text())["event"] == "Asked"
+        assert [json.loads(line)["event"] for line in out.read_text().splitlines()] == ["Opened", "Asked"]
         assert not list(tmp_path.glob(".*"))
         refused(call("experiment", "export", file, "ads", "--format", "xls"), 2, "csv or jsonl, got 'xls'")
         refused(call("experiment", "export", file, "ads", "--out", tmp_path / "o.xls"), 2, "csv or jsonl, got 'xls'")
@@ -451,7 +455,7 @@ class TestDoctor:
     def test_of_a_good_store(self, file):
         told("experiment", "ask", file, "ads", "-n", 3)
         shown = done("doctor", file)
-        assert "good   experiment ads: 3 events, each as it was written" in shown
+        assert "good   experiment ads: 4 events, each as it was written" in shown
         assert "wrong" not in [one["mark"] for one in told("doctor", file)]
 
     def test_of_a_store_in_use(self, file):

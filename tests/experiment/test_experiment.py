@@ -22,7 +22,7 @@ from mfbandit import (
     UnknownPlay,
     check_experiment,
 )
-from mfbandit.experiment.events import ArmRestored, ArmSetAside
+from mfbandit.experiment.events import ArmRestored, ArmSetAside, Opened
 from tests.support.oracle import next_by_hand
 from tests.support.problems import SubExponential
 from tests.support.strategies import problems
@@ -167,7 +167,8 @@ class TestResume:
                     experiment.add_arm(f"new {i}")
                 if i % 20 == 11:
                     experiment.retire_arm(f"new {i - 4}")
-            return seen, experiment.spent, experiment.log
+            log = [event for event in experiment.log if not isinstance(event, Opened)]
+            return seen, experiment.spent, log
 
         assert run(stopping=True) == run(stopping=False)
 
@@ -377,14 +378,6 @@ class TestArms:
         assert experiment.retired == (0,)
         assert experiment.stats.counts[0, 0] == 1
 
-    def test_restoring_a_retired_arm_does_not_bring_it_back(self):
-        experiment = make(arms=["a", "b"])
-        for _ in range(3):
-            experiment.fail(experiment.ask())
-        experiment.retire_arm("a")
-        experiment.restore_arm("a")
-        assert experiment.ask().label == "b"
-
     @pytest.mark.parametrize(
         ("call", "message"),
         [
@@ -405,7 +398,7 @@ class TestArms:
             (lambda: make().ask(2.5), "n must be a whole number, got 2.5"),
             (lambda: make().bounds(rho=-1), "rho must be positive and finite, got -1"),
             (lambda: make(arms=3).retire_arm("x"), "arm must be the name of an arm, got 'x'"),
-            (lambda: make(arms=3).restore_arm(0), "arm must be one that was set aside, got arm 0"),
+            (lambda: make(arms=3).restore_arm(0), "arm must be one that was retired or set aside, got arm 0"),
         ],
     )
     def test_bad_input(self, call, message):
@@ -446,7 +439,7 @@ class TestBadResults:
         copy = Experiment.from_json(experiment.to_json())
         experiment.retire_arm(0)
         play, other = experiment.ask(), copy.ask()
-        assert play.id == other.id
+        assert play.id != other.id
         with pytest.raises(UnknownPlay):
             experiment.tell(other, 99.0)
         experiment.tell(play, 0.5)

@@ -98,14 +98,14 @@ class TestLateResults:
     def test_an_expired_play_frees_its_capital_and_takes_one_late_result(self):
         made = state()
         made.apply(Expired(0))
-        assert (made.committed, made.failures, dict(made.pending)) == (0.0, [1, 0], {})
+        assert (made.committed, made.failures, dict(made.pending)) == (0.0, [0, 0], {})
         check_possible(made, Told(0, 0.5, 0.1))
         made.apply(Told(0, 0.5, 0.1))
         assert (made.spent, made.failures, made.stats.counts.tolist()) == (0.1, [0, 0], [[1, 0], [0, 0]])
         with pytest.raises(ValueError, match="does not fit together"):
             check_possible(made, Told(0, 0.5, 0.1))
 
-    def test_failing_an_expired_play_is_not_a_second_failure(self):
+    def test_failing_an_expired_play_is_a_failure(self):
         made = state()
         made.apply(Expired(0))
         made.apply(Failed(0, 2.0))
@@ -118,7 +118,7 @@ def everything(made: State):
     stats = made.stats
     arrays = (stats.counts, stats.sums, stats.squares, stats.pending, stats.active, *made.plays.results())
     outcomes = [made.plays.outcome(play) for play in range(len(made.plays))]
-    numbers = (made.spent, made.reserved, made.committed, stats.time, made.failures, list(made.pending))
+    numbers = (made.spent, made.reserved, made.committed, stats.time, made.failures, made.late, list(made.pending))
     settings = (made.capital, made.policy, made.fidelities, made.labels, made.index, made.paused)
     sets = (made.retired, made.aside, made.refuted, repr(stats.memory))
     return [array.tolist() for array in arrays], outcomes, numbers, settings, sets

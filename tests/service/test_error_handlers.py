@@ -168,10 +168,10 @@ def test_leases_of_others_run_out_although_those_of_one_cannot(store, monkeypatc
     good.ask(lease=0.01)
     expire = DurableExperiment.expire
 
-    def sometimes(experiment):
+    def sometimes(experiment, **options):
         if experiment.name == "ads":
             broken("KeyError")()
-        expire(experiment)
+        expire(experiment, **options)
 
     monkeypatch.setattr(DurableExperiment, "expire", sometimes)
     monkeypatch.setattr(app_module, "EXPIRY_INTERVAL_SECONDS", 0.01)

@@ -144,8 +144,25 @@ class TestExperiment:
         said = [one["text"] for one in experiment_view(ads)["events"]]
         assert any(text.startswith("arm set aside after failures: ") for text in said)
         assert experiment_view(ads)["latest"][0]["outcome"] == "failed"
+        named = [f"WARNING: {ads.arms[arm]} was set aside after 3 failures in a row" for arm in ads.set_aside]
+        assert [text.split(";")[0] for text in experiment_view(ads)["warnings"]] == named
+
+    def test_capital_that_late_results_overspent(self, ads):
+        late = ads.ask(20)
+        ads.renew_many(late, lease=1e-6)
+        ads.expire()
+        ads.tell_many([(play, 0.5, 100.0) for play in late])
+        assert experiment_view(ads)["warnings"] == [
+            "WARNING: spent 2,000 of 1,000: results came after their plays had expired"
+        ]
+
+    def test_a_retired_arm_that_came_back(self, ads):
+        ads.retire_arm("b")
+        ads.restore_arm("b")
+        assert experiment_view(ads)["events"][0]["text"] == "retired arm brought back: b"
 
     def test_a_refuted_bias_is_a_warning_an_event_and_what_it_takes(self, ads):
+        ads.set_capital(10_000)
         results(ads, ("b", 0, 0.0, 300), ("b", 1, 1.0, 300))
         view = experiment_view(ads)
         assert view["alarm"]

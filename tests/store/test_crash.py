@@ -7,33 +7,35 @@ import pytest
 import mfbandit as mfb
 from mfbandit.core.stats import Play
 from mfbandit.experiment.events import Failed, Told
-from tests.support import crash
+from tests.support import comparison, crash, faults
+from tests.support.clients import ARMS, FIDELITIES, Diary
 
 
-def assert_good(record: crash.Record, kills: int) -> None:
-    assert record.faults == ()
-    assert (record.kills, record.lost, record.doubled) == (kills, 0, 0)
-    assert record.told > kills  # else there was nothing to lose
+def assert_good(record: crash.Record, number: int) -> None:
+    assert record.problems == ()
+    assert record.good
+    assert sum(record.faults.values()) == number
+    assert record.told > number  # else there was nothing to lose
 
 
 @pytest.mark.slow
 @pytest.mark.no_cover
 class TestSQLite:
     def test_thirty_kills_of_the_service(self, tmp_path):
-        plan = crash.Plan(kills=30, up=(0.02, 0.5))
-        assert_good(crash.run(str(tmp_path / "crash.db"), tmp_path, plan), 30)
+        plan = crash.Plan(faults=30, up=(0.02, 0.5))
+        assert_good(faults.run(str(tmp_path / "crash.db"), tmp_path, plan), 30)
 
     def test_being_told_to_stop_under_load(self, tmp_path):
-        plan = crash.Plan(kills=3, ways=("terminate",), up=(0.2, 0.5))
-        assert_good(crash.run(str(tmp_path / "crash.db"), tmp_path, plan), 3)
+        plan = crash.Plan(faults=3, ways=("terminate",), up=(0.2, 0.5))
+        assert_good(faults.run(str(tmp_path / "crash.db"), tmp_path, plan), 3)
 
 
 @pytest.mark.slow
 @pytest.mark.no_cover
 class TestPostgres:
     def test_thirty_kills_of_the_service_or_the_server(self, own_postgres, tmp_path):
-        plan = crash.Plan(kills=30, ways=("kill", "server"), up=(0.02, 0.5))
-        record = crash.run(own_postgres.database("crash"), tmp_path, plan, server=own_postgres)
+        plan = crash.Plan(faults=30, ways=("kill", "server"), up=(0.02, 0.5))
+        record = faults.run(own_postgres.database("crash"), tmp_path, plan, server=own_postgres)
         assert_good(record, 30)
 
 
@@ -43,7 +45,7 @@ class TestCompare:
     @pytest.fixture
     def experiment(self, tmp_path):
         with mfb.Store(tmp_path / "store.db") as store:
-            yield store.create("first", mfb.MFUCB(), arms=crash.ARMS, fidelities=crash.FIDELITIES)
+            yield store.create("first", mfb.MFUCB(), arms=ARMS, fidelities=FIDELITIES)
 
     @pytest.fixture
     def diary(self, experiment):
@@ -51,7 +53,7 @@ class TestCompare:
         one, other = experiment.ask(2, request_key="a")
         experiment.tell(one, 0.25)
         experiment.fail(other)
-        return crash.Diary(
+        return Diary(
             "first",
             keys={"a": 2},
             plays={"a": [one, other]},
@@ -60,8 +62,8 @@ class TestCompare:
         )
 
     def found(self, experiment, diary):
-        found = crash.compare(experiment, [diary])
-        return found.lost, found.doubled, len(found.faults)
+        found = comparison.compare(experiment, [diary])
+        return found.lost, found.doubled, len(found.problems)
 
     def test_nothing(self, experiment, diary):
         assert self.found(experiment, diary) == (0, 0, 0)

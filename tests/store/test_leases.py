@@ -7,9 +7,9 @@ from mfbandit import (
     Store,
 )
 from mfbandit.experiment.events import (
-    ArmSetAside,
     Asked,
     Expired,
+    Opened,
     Renewed,
 )
 from tests.support.stores import make, seen
@@ -23,7 +23,7 @@ class TestLeases:
             clock.now += 60
             again = experiment.ask()
             assert (again.arm, again.id != late.id) == (late.arm, True)
-            assert [type(event) for event in experiment.log] == [Asked, Expired, Asked]
+            assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Asked]
             experiment.tell(late, 0.5)
             experiment.tell(late, 0.5)
             with pytest.raises(Conflict, match="already has the outcome Told"):
@@ -85,16 +85,33 @@ class TestLeases:
             store.open("exp").expire()
             assert play not in store.open("exp").pending
 
-    def test_three_in_a_row_set_an_arm_aside(self, tmp_path, clock):
-        with Store(tmp_path / "store.db", clock=clock) as store:
+    def test_that_run_out_set_no_arm_aside(self, place, clock):
+        with Store(place, clock=clock) as store:
             experiment = make(store, lease=60)
-            experiment.ask()
-            for _ in range(3):
+            for _ in range(5):
+                experiment.ask(8)
                 clock.now += 61
-                arm = experiment.ask().arm
-            assert arm == 1
-            assert experiment.set_aside == (0,)
-            assert ArmSetAside(0) in experiment.log
+            experiment.expire()
+            assert len([event for event in experiment.log if isinstance(event, Expired)]) == 40
+            assert (experiment.set_aside, experiment.status()["warnings"]) == ((), [])
+        with Store(place, clock=clock) as store:
+            assert store.open("exp").set_aside == ()
+
+    def test_late_results_may_cost_more_than_the_capital(self, place, clock):
+        with Store(place, clock=clock) as store:
+            experiment = make(store, arms=1, capital=20, lease=60)
+            late = []
+            for _ in range(3):
+                late += experiment.ask(20)
+                clock.now += 61
+            experiment.tell_many([(play, 0.5, None) for play in late])
+            cost = sum(play.cost for play in late)
+            said = f"WARNING: spent {cost:g} of 20: results came after their plays had expired"
+            assert (experiment.spent, experiment.status()["warnings"]) == (cost, [said])
+            assert cost > 40
+        with Store(place, clock=clock) as store:
+            experiment = store.open("exp")
+            assert (experiment.state, experiment.status()["warnings"]) == ("exhausted", [said])
 
     @pytest.mark.parametrize("lease", [0, -1, float("nan"), float("inf"), "x"])
     def test_must_be_positive(self, tmp_path, lease):

@@ -27,11 +27,13 @@ from mfbandit.experiment.events import (
     Asked,
     CapitalSet,
     Noted,
+    Opened,
     Paused,
     Resumed,
     Told,
 )
 from mfbandit.store.sqlite import SQLite
+from tests.support.objectives import play_number
 from tests.support.stores import Clock, make, play_some
 
 
@@ -101,30 +103,28 @@ def test_same_plays_as_in_memory(tmp_path_factory, arms, levels, bernoulli, step
     ours, plain = make(store, arms=arms, fidelities=fid, lease=10), Experiment(MFUCB(0.5), arms=arms, fidelities=fid)
     waiting: list[tuple[Play, Play]] = []
     for verb, number in steps:
-        clock.now += 1
+        clock.now += 21 if verb == "wait" else 1
+        ours.expire()  # as the next ask would
+        there = {play.id for play in ours.pending}
+        for _, theirs in [pair for pair in waiting if pair[0].id not in there]:
+            plain.expire(play_number(theirs))
+        waiting = [pair for pair in waiting if pair[0].id in there]
         if verb == "reopen":
             store.close()
             store = Store(path, clock=clock)
             ours = store.open("exp")
-        elif verb == "wait":
-            clock.now += 20
-            ours.expire()
-            for _, theirs in waiting:
-                plain.fail(theirs)
-            waiting = []
-        elif verb == "ask" or not waiting:
+        elif verb == "ask" or not (waiting or verb == "wait"):
             if plain.state != "running":
                 break
             waiting.append((ours.ask(), plain.ask()))
             assert (waiting[-1][0].arm, waiting[-1][0].fidelity) == (waiting[-1][1].arm, waiting[-1][1].fidelity)
             ours.renew(waiting[-1][0], lease=1e6)
             ours.renew(waiting[-1][0])
-        else:
+        elif verb != "wait":
             play, theirs = waiting.pop(number % len(waiting))
             reward = float(number % 2) if bernoulli else number / 100
             for experiment, one in ((ours, play), (plain, theirs)):
                 experiment.tell(one, reward) if verb == "tell" else experiment.fail(one)
-        waiting = [pair for pair in waiting if pair[0].id in {play.id for play in ours.pending}]
     assert [getattr(ours.stats, x).tolist() for x in ("counts", "sums", "squares")] == [
         getattr(plain.stats, x).tolist() for x in ("counts", "sums", "squares")
     ]
@@ -144,7 +144,7 @@ class TestEvents:
             experiment.resume()
             experiment.resume()
             experiment.ask()
-            assert [type(event) for event in experiment.log] == [Asked, Paused, Told, Resumed, Asked]
+            assert [type(event) for event in experiment.log] == [Opened, Asked, Paused, Told, Resumed, Asked]
 
     def test_each_has_a_time(self, tmp_path, clock):
         with Store(tmp_path / "store.db", clock=clock) as store:
@@ -191,7 +191,7 @@ class TestEvents:
                 experiment.tell_many([(one, 0.5, None), ("nobody-0", 0.5, None)])
             with pytest.raises(Conflict, match="was told twice"):
                 experiment.tell_many([(one, 0.5, None), (one, 0.6, None)])
-            assert experiment.events == 2
+            assert experiment.events == 3
             experiment.tell_many([(one, 0.5, None), (one, 0.5, None), (two, 0.25, 2.0)])
             assert experiment.spent == 3.0
 

@@ -8,6 +8,7 @@ from mfbandit import MFUCB, UCB, Fidelities, MFBayes, SubGaussian
 from mfbandit.experiment.codec import Record
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -19,7 +20,9 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
@@ -44,7 +47,8 @@ KINDS = (
     *["ask"] * 5,
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
-    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities"],
+    *["reinstate", "extend"],
+    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open"],
 )
 
 
@@ -72,8 +76,16 @@ def logs(draw, policy=POLICIES[0], steps=40) -> list[Record]:
     log, time = Written(begun(policy)), 1000.0
     for step in range(draw(st.integers(0, steps))):
         time += draw(st.sampled_from([0.0, 0.5, 40.0, 5000.0]))
-        _one_step(draw, log, draw(st.sampled_from(KINDS)), f"key-{step}", time)
+        kind = draw(st.sampled_from(KINDS))
+        if kind == "open":
+            _opening(log, time)
+        else:
+            _one_step(draw, log, kind, f"key-{step}", time)
     return log.records
+
+
+def _opening(log: Written, time: float) -> None:
+    log.add(Opened(f"{len(log.records):06x}"), time=time)
 
 
 def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
@@ -115,6 +127,10 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(ArmSetAside(draw(st.sampled_from(active))), time=time)
     elif kind == "restore" and state.aside:
         log.add(ArmRestored(draw(st.sampled_from(sorted(state.aside)))), time=time, request=request)
+    elif kind == "reinstate" and state.retired:
+        log.add(ArmReinstated(draw(st.sampled_from(sorted(state.retired)))), time=time, request=request)
+    elif kind == "extend":
+        log.add(LeasesExtended(draw(st.sampled_from([7200.0, 0.1, -3600.0]))), time=time)
     elif kind == "pause":
         log.add(Resumed() if state.paused else Paused(), time=time)
     elif kind == "capital":

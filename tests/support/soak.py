@@ -1,6 +1,6 @@
-"""A long run of kills, for a release: `make soak`, or `python tests/support/soak.py --kills 1000 --postgres`.
+"""A long run of faults, for a release: `make soak`, or `python tests/support/soak.py --faults 400 --postgres`.
 
-Needs no pytest. Ctrl-C ends the killing; what was done until then is compared and reported all the same.
+Needs no pytest. Ctrl-C ends it; what was done until then is compared and reported all the same.
 """
 
 import argparse
@@ -12,7 +12,7 @@ import sys
 import tempfile
 import time
 from contextlib import ExitStack
-from dataclasses import asdict, replace
+from dataclasses import asdict
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
@@ -20,16 +20,19 @@ from typing import Any
 sys.path.insert(0, str(Path(__file__).parents[2]))  # run as a script, this folder alone would be searched
 
 import mfbandit
-from tests.support import crash, postgres
+from tests.support import crash, faults, postgres
+from tests.support.clients import Diary
 
 EVERY = 5.0  # seconds between lines of progress
+ON_SQLITE = ("kill",) * 4 + ("terminate", "stop", "clock", "clock", "node", "node", "wal", "wal", "move")
+ON_POSTGRES = ("kill", "kill", "terminate", "server", "server", "stop", "clock", "node")
 
 
 class Progress:
-    """A line every few seconds: how far it is, and when it may end. Ctrl-C ends it after the kill that is under way.
+    """A line every few seconds: how far it is, and when it may end. Ctrl-C ends it after the next fault.
 
     Args:
-        total: kills in all.
+        total: faults in all.
     """
 
     def __init__(self, total: int) -> None:
@@ -42,17 +45,17 @@ class Progress:
         signal.signal(signal.SIGINT, signal.default_int_handler)
         say("stopping, and comparing what there is; Ctrl-C again leaves at once")
 
-    def __call__(self, kills: int, diaries: list[crash.Diary]) -> bool:
+    def __call__(self, faults: int, diaries: list[Diary]) -> bool:
         """Show it, if it is time; whether to go on."""
         now = time.monotonic()
         if now - self._shown >= EVERY:
-            self._show(kills, diaries, now)
+            self._show(faults, diaries, now)
         return self._going_on
 
-    def _show(self, kills: int, diaries: list[crash.Diary], now: float) -> None:
+    def _show(self, faults: int, diaries: list[Diary], now: float) -> None:
         self._shown, passed = now, now - self._began
-        kept, left = sum(len(diary.kept) for diary in diaries), passed / kills * (self._total - kills)
-        say(f"{kills:,} of {self._total:,} kills, {kept:,} results acknowledged, {passed:.0f} s, {left:.0f} s to go")
+        kept, left = sum(len(diary.kept) for diary in diaries), passed / faults * (self._total - faults)
+        say(f"{faults:,} of {self._total:,} faults, {kept:,} results acknowledged, {passed:.0f} s, {left:.0f} s to go")
 
 
 def say(text: str) -> None:
@@ -61,17 +64,16 @@ def say(text: str) -> None:
     sys.stdout.flush()
 
 
-def soak(kills: int, *, on_postgres: bool, seed: int) -> crash.Record:
-    """Kill as often as that, on a store that is deleted afterwards."""
-    plan = crash.Plan(kills=kills, seed=seed)
+def soak(number: int, *, on_postgres: bool, seed: int) -> crash.Record:
+    """Make as many faults, on a store that is deleted afterwards."""
+    plan = crash.Plan(faults=number, ways=ON_POSTGRES if on_postgres else ON_SQLITE, seed=seed)
     with ExitStack() as stack:
         folder = Path(stack.enter_context(tempfile.TemporaryDirectory(prefix="mfbandit-soak-")))
-        tick = Progress(kills)
+        tick = Progress(number)
         if not on_postgres:
-            return crash.run(str(folder / "soak.db"), folder, plan, tick=tick)
+            return faults.run(str(folder / "soak.db"), folder, plan, tick=tick)
         server = stack.enter_context(postgres.Server())
-        both = replace(plan, ways=("kill", "server"))
-        return crash.run(server.database("soak"), folder, both, server=server, tick=tick)
+        return faults.run(server.database("soak"), folder, plan, server=server, tick=tick)
 
 
 def report(record: crash.Record, *, on_postgres: bool) -> dict[str, Any]:
@@ -94,8 +96,14 @@ def postgres_version() -> str:
 
 def table(found: dict[str, Any]) -> str:
     """The report, one thing a line."""
-    names = {"asked": "plays acknowledged", "told": "results acknowledged"}
-    shown = {names.get(name, name): value for name, value in found.items() if name != "faults"}
+    names = {
+        "asked": "plays acknowledged",
+        "told": "results acknowledged",
+        "silent": "losses without a word",
+        "set_aside": "arms out that had a later result",
+    }
+    shown = {names.get(name, name): value for name, value in found.items() if name != "problems"}
+    shown["faults"] = ", ".join(f"{count} {way}" for way, count in found["faults"].items())
     width = max(map(len, shown))
     return "\n".join(f"{name:{width}}  {_text(value)}" for name, value in shown.items())
 
@@ -106,20 +114,20 @@ def _text(value: object) -> str:
 
 def main() -> int:
     """Soak, print, write down; 1 if anything was lost, doubled or otherwise wrong."""
-    words = argparse.ArgumentParser(description="Kill a service under load, again and again.")
-    words.add_argument("--kills", type=int, default=1000)
+    words = argparse.ArgumentParser(description="Disturb a service under load, again and again.")
+    words.add_argument("--faults", type=int, default=2000, help="how many")
     words.add_argument("--postgres", action="store_true", help="on PostgreSQL, whose server is killed, too")
     words.add_argument("--seed", type=int, default=1)
     words.add_argument("--out", type=Path, help="a JSON file for the result")
     given = words.parse_args()
     try:
-        record = soak(given.kills, on_postgres=given.postgres, seed=given.seed)
+        record = soak(given.faults, on_postgres=given.postgres, seed=given.seed)
     except postgres.NoPostgres as error:
         words.error(str(error))
     found = report(record, on_postgres=given.postgres)
     say(table(found))
-    for fault in record.faults:
-        say(f"\n{fault}")
+    for problem in record.problems:
+        say(f"\n{problem}")
     if given.out is not None:
         given.out.parent.mkdir(parents=True, exist_ok=True)
         given.out.write_text(json.dumps(found, indent=2) + "\n")

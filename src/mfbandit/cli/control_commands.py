@@ -39,7 +39,7 @@ def add(call: Call, label: Annotated[str, typer.Argument(metavar="LABEL", help="
 
 @on_experiment
 def retire(call: Call, arm: Arm) -> Answer:
-    """Stop asking for an arm, for good.
+    """Stop asking for an arm, until it is restored.
 
     Late results are still recorded.
     """
@@ -52,7 +52,7 @@ def retire(call: Call, arm: Arm) -> Answer:
 
 @on_experiment
 def restore(call: Call, arm: Arm) -> Answer:
-    """Let an arm that was set aside after failures take part again."""
+    """Let an arm that was retired, or set aside after failures, take part again."""
     with call.experiment() as experiment:
         experiment.restore_arm(_name_or_index(experiment, arm))
     return Answer(f"{call.name}: {arm} takes part again", {"arm": arm, "restored": True})

@@ -16,6 +16,7 @@ from mfbandit.experiment.codec import (
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -24,7 +25,9 @@ from mfbandit.experiment.events import (
     Event,
     Expired,
     Failed,
+    LeasesExtended,
     Noted,
+    Opened,
     Renewed,
     Told,
     from_record,
@@ -32,6 +35,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -52,6 +56,7 @@ __all__ = [
     "WITH_TEXT",
     "AnyExperiment",
     "ArmAdded",
+    "ArmReinstated",
     "ArmRestored",
     "ArmRetired",
     "ArmSetAside",
@@ -62,7 +67,10 @@ __all__ = [
     "Expired",
     "Failed",
     "History",
+    "Incarnations",
+    "LeasesExtended",
     "Noted",
+    "Opened",
     "Packed",
     "PackedLog",
     "PastResult",
@@ -81,6 +89,7 @@ __all__ = [
     "from_record",
     "from_row",
     "pack",
+    "play_id",
     "plays_until_exhausted",
     "policy_from_record",
     "policy_record",

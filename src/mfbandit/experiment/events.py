@@ -34,7 +34,7 @@ class Failed:
 
 @dataclass(frozen=True, slots=True)
 class Expired:
-    """The lease of a play ran out: it failed without a cost, but still takes one late result."""
+    """The lease of a play ran out: its capital is free again, and it still takes one late result."""
 
     play: int
 
@@ -128,6 +128,27 @@ class FidelitiesSet:
     fidelities: dict[str, Any]
 
 
+@dataclass(frozen=True, slots=True)
+class ArmReinstated:
+    """An arm that was retired takes part again."""
+
+    arm: int
+
+
+@dataclass(frozen=True, slots=True)
+class LeasesExtended:
+    """All leases of pending plays end so many seconds later, as the service was away; earlier if that is negative."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """It was opened for writing: the ids of plays asked for from now on have this incarnation."""
+
+    incarnation: str
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -146,6 +167,9 @@ Event: TypeAlias = (
     | BiasRefuted
     | BiasesSet
     | FidelitiesSet
+    | ArmReinstated
+    | LeasesExtended
+    | Opened
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -167,6 +191,9 @@ KINDS: tuple[type[Event], ...] = (
     BiasRefuted,
     BiasesSet,
     FidelitiesSet,
+    ArmReinstated,
+    LeasesExtended,
+    Opened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -32,6 +32,7 @@ from mfbandit.experiment.checks import (
 )
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -43,7 +44,9 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
@@ -51,6 +54,8 @@ from mfbandit.experiment.events import (
     Told,
 )
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import new_incarnation, play_id
+from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -115,6 +120,7 @@ class Experiment:
             "capital": self._state.capital,
         }
         self._log: list[Event] = []
+        self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
         results = len(self._state.plays) - len(self._state.pending)
@@ -210,7 +216,7 @@ class Experiment:
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until a result or ``restore_arm``."""
         return tuple(sorted(self._state.aside))
 
     @property
@@ -241,6 +247,11 @@ class Experiment:
     def refuted(self) -> dict[tuple[int, int], float]:
         """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
         return dict(self._state.refuted)
+
+    @property
+    def incidents(self) -> tuple[str, ...]:
+        """Warnings about arms that were set aside, and about spending beyond the capital."""
+        return tuple(incidents_of(self._state, FAILURES_IN_A_ROW))
 
     @property
     def results_at(self) -> list[int]:
@@ -399,8 +410,7 @@ class Experiment:
         """
         event = self._result(play, reward, cost)
         if self._is_new(event):
-            self._add(event)
-            self._watch(event.play)
+            self._learn(event)
 
     def tell_many(self, results: Iterable[Result]) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
@@ -415,15 +425,15 @@ class Experiment:
         for result in results:
             event = self._result(*result)
             if news.setdefault(event.play, event) != event:
-                raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
+                raise Conflict(f"Play {self.play_id(event.play)} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
-            self._add(event)
-            self._watch(event.play)
+            self._learn(event)
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
 
-        Three failures of an arm in a row, with no result between, set the arm aside.
+        Three failures of an arm in a row, with no result between, set the arm aside until a result of it comes in, or
+        :meth:`restore_arm`.
 
         Args:
             play: the play, or its id.
@@ -449,7 +459,10 @@ class Experiment:
         paid = checked_cost(cost)
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
-            self._lose(event)
+            self._add(event)
+            arm = self._state.plays.arms[event.play]
+            if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
+                self._add(ArmSetAside(arm))
 
     def renew(self, play: Play | str, lease: float | None = None) -> float | None:
         """Say that a pending play is still being made: None, as in memory its time never ends.
@@ -477,7 +490,7 @@ class Experiment:
         numbers = self._renewable(plays)
         for at in numbers:
             self._add(Renewed(at))
-        return {f"{self._id}-{at}": None for at in numbers}
+        return {self.play_id(at): None for at in numbers}
 
     def add_results(self, results: Iterable[PastResult]) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
@@ -493,10 +506,11 @@ class Experiment:
         """
         first = len(self._state.plays)
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        if pairs:
+            self._say_opened()
         for asked, told in pairs:
             self._add(asked)
-            self._add(told)
-            self._watch(told.play)
+            self._learn(told)
         return [self.play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str) -> int:
@@ -531,7 +545,7 @@ class Experiment:
         self._add(ArmRetired(index))
 
     def restore_arm(self, arm: int | str) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name.
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
@@ -544,9 +558,13 @@ class Experiment:
         'a'
         """
         index = self._arm(arm)
-        if index not in self._state.aside:
-            raise InvalidArgument(f"arm must be one that was set aside, got arm {index}, which was not")
-        self._add(ArmRestored(index))
+        retired, aside = index in self._state.retired, index in self._state.aside
+        if not retired and not aside:
+            raise InvalidArgument(f"arm must be one that was retired or set aside, got arm {index}, which was not")
+        if retired:
+            self._add(ArmReinstated(index))
+        if aside:
+            self._add(ArmRestored(index))
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
@@ -708,6 +726,7 @@ class Experiment:
         for event in map(events.from_record, record["log"]):
             check_possible(experiment._state, event)
             experiment._add(event)
+        experiment.begin_incarnation()
         return experiment
 
     @classmethod
@@ -752,6 +771,16 @@ class Experiment:
         news, self._log = self._log, []
         return news
 
+    def play_id(self, number: int) -> str:
+        """The id of the play of a number.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.ask().id == exp.play_id(0)
+        True
+        """
+        return play_id(self._id, self._state.incarnations.of(number), number)
+
     def play(self, number: int) -> Play:
         """The play of a number, counted from 0 in the order of asking.
 
@@ -761,12 +790,26 @@ class Experiment:
         True
         """
         arm, fidelity = self._state.plays[number]
-        return Play(
-            f"{self._id}-{number}", arm, fidelity, self._state.fidelities.costs[fidelity], self._state.labels[arm]
-        )
+        cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
+        return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def begin_incarnation(self) -> None:
+        """Give plays asked for from now on ids that no other copy of this experiment gives out.
+
+        It is an event in the log, which comes before the next play and not before.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.begin_incarnation()
+        >>> exp.log
+        ()
+        >>> len(exp.ask().id.split("-"))
+        3
+        """
+        self._opened = Opened(new_incarnation())
 
     def expire(self, number: int) -> None:
-        """Take a pending play back whose lease ran out; it still takes one late result.
+        """Take a pending play back whose lease ran out; it still takes one late result, and its arm is not blamed.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -775,7 +818,18 @@ class Experiment:
         >>> exp.pending
         ()
         """
-        self._lose(Expired(number))
+        self._add(Expired(number))
+
+    def extend_leases(self, seconds: float) -> None:
+        """Say that the leases of all pending plays end so many seconds later; stores keep them.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.extend_leases(7200.0)
+        >>> exp.log
+        (LeasesExtended(seconds=7200.0),)
+        """
+        self._add(LeasesExtended(seconds))
 
     # How the verbs work
 
@@ -787,18 +841,28 @@ class Experiment:
             self._assumed = self._state.fidelities, assumptions
         return assumptions
 
-    def _watch(self, play: int) -> None:
-        """Say so in the log when an arm's results refute the bias of a fidelity for the first time."""
-        for fidelity, arm, needed in self._assumptions.refuted_by(play, self._state):
+    def _learn(self, event: Told) -> None:
+        """Take in a result, and what follows from it: its arm works after all, or refutes a bias for the first time."""
+        self._add(event)
+        arm = self._state.plays.arms[event.play]
+        if arm in self._state.aside:
+            self._add(ArmRestored(arm))
+        for fidelity, arm, needed in self._assumptions.refuted_by(event.play, self._state):
             self._add(BiasRefuted(fidelity, arm, needed))
 
     def _ask_one(self) -> Play:
         if self._state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
+        self._say_opened()
         number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
         return self.play(number)
+
+    def _say_opened(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._add(opened)
 
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
@@ -806,7 +870,7 @@ class Experiment:
         cost = self._state.fidelities.costs[fidelity]
         committed = self._state.committed
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
-            left = self._state.capital - committed
+            left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
                 f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
                 f"{self._state.capital:g} is left"
@@ -818,17 +882,28 @@ class Experiment:
         if len(self._state.retired | self._state.aside) == len(self._state.labels):
             raise NoActiveArms(
                 f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
-                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings those back)"
+                f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings them back)"
             )
         return checked_choice(self._state.policy, stats, self._state.fidelities)
 
     def _number(self, play: Play | str) -> int:
-        experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
-        if experiment == self._id and digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
+        name = play.id if isinstance(play, Play) else str(play)
+        digits = name.rpartition("-")[2]
+        if digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
             at = int(digits)
-            if at < len(self._state.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+            # A number may be that of another play, if a copy or an older state of this experiment has given it out.
+            if at < len(self._state.plays) and self.play_id(at) == name:
+                self._check_as_asked(play, at)
                 return at
         raise UnknownPlay(f"Play not found: {play!r} was not asked from this experiment")
+
+    def _check_as_asked(self, play: Play | str, at: int) -> None:
+        if isinstance(play, Play) and (play.arm, play.fidelity) != self._state.plays[at]:
+            arm, fidelity = self._state.plays[at]
+            raise UnknownPlay(
+                f"Play not found: {play.id} is of arm {arm} at fidelity {fidelity}, "
+                f"got arm {play.arm} at fidelity {play.fidelity}"
+            )
 
     def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
         numbers = [self._number(play) for play in plays]
@@ -837,10 +912,6 @@ class Experiment:
                 known = self._state.plays.outcome(at)
                 raise Conflict(f"only a pending play can be renewed, got {known}")
         return numbers
-
-    def _asked_for(self, play: Play, at: int) -> bool:
-        # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
-        return (play.arm, play.fidelity) == self._state.plays[at]
 
     def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
         at = self._number(play)
@@ -857,8 +928,8 @@ class Experiment:
         self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
     ) -> tuple[Asked, Told]:
         index = self._arm(arm)
-        if not self._state.stats.active[index]:
-            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired or set aside")
+        if index in self._state.retired:
+            raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")
         if not 0 <= whole("fidelity", fidelity) < len(self._state.fidelities):
             raise InvalidArgument(f"fidelity must lie in 0 to {len(self._state.fidelities) - 1}, got {fidelity}")
         paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
@@ -869,14 +940,8 @@ class Experiment:
             return True
         known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
+            raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {known}, got {event}")
         return False
-
-    def _lose(self, event: Failed | Expired) -> None:
-        self._add(event)
-        arm = self._state.plays.arms[event.play]
-        if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
-            self._add(ArmSetAside(arm))
 
     def _arm(self, arm: int | str) -> int:
         labels = self._state.labels

@@ -4,6 +4,7 @@ from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -15,13 +16,16 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
 )
+from mfbandit.experiment.incarnations import PATTERN
 from mfbandit.experiment.state import State
 
 
@@ -34,7 +38,7 @@ def check_possible(state: State, event: Event) -> None:
     mfbandit.errors.InvalidArgument: the log does not fit together:
     Told(play=7, reward=0.5, cost=1.0) after 0 plays of 1 arms
     """
-    about = (_about_plays, _about_arms, _about_settings, _about_fidelities)
+    about = (_about_plays, _about_arms, _about_settings, _about_the_store, _about_fidelities)
     if not any(possible(state, event) for possible in about):
         raise InvalidArgument(
             f"the log does not fit together: {event} after {len(state.plays)} plays of {len(state.labels)} arms"
@@ -45,7 +49,8 @@ def _about_plays(state: State, event: Event) -> bool:
     match event:
         case Asked(play, arm, fidelity):
             known = _below(arm, len(state.labels)) and _below(fidelity, len(state.fidelities))
-            return _is_int(play) and play == len(state.plays) and known and bool(state.stats.active[arm])
+            # A past result of an arm that was set aside brings it back, right after its play.
+            return _is_int(play) and play == len(state.plays) and known and arm not in state.retired
         case Told(play, reward, cost):
             return _open(state, play) and _finite(reward) and _finite(cost) and cost >= 0
         case Failed(play, cost):
@@ -66,6 +71,8 @@ def _about_arms(state: State, event: Event) -> bool:
             return _below(arm, arms)
         case ArmRestored(arm):
             return _is_int(arm) and arm in state.aside
+        case ArmReinstated(arm):
+            return _is_int(arm) and arm in state.retired
     return False
 
 
@@ -79,6 +86,15 @@ def _about_settings(state: State, event: Event) -> bool:
             return isinstance(policy, dict)
         case Noted(text):
             return isinstance(text, str)
+    return False
+
+
+def _about_the_store(_: State, event: Event) -> bool:
+    match event:
+        case LeasesExtended(seconds):
+            return _finite(seconds)
+        case Opened(incarnation):
+            return isinstance(incarnation, str) and PATTERN.fullmatch(incarnation) is not None
     return False
 
 

@@ -131,7 +131,7 @@ class AnyExperiment(Protocol):
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until a result or ``restore_arm``."""
         ...
 
     @property
@@ -222,7 +222,7 @@ class AnyExperiment(Protocol):
         ...
 
     def restore_arm(self, arm: int | str) -> None:
-        """Let an arm that was set aside after failures take part again."""
+        """Let an arm that was retired, or set aside after failures, take part again."""
         ...
 
     def pause(self) -> None:

@@ -12,6 +12,7 @@ from mfbandit.core import Concentration, Fidelities, Stats
 from mfbandit.experiment.codec import CODES, Packed, PackedLog
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     ArmRetired,
     ArmSetAside,
@@ -23,13 +24,16 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
 )
+from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
 from mfbandit.policies import Policy, Remembers
@@ -62,10 +66,12 @@ class State:
         self.labels: list[str] = []
         self.index: dict[str, int] = {}  # of arms, by their names
         self.plays = PlayTable()
+        self.incarnations = Incarnations()
         self.pending: dict[int, None] = {}  # numbers of plays, in the order of asking
         self.retired: set[int] = set()
         self.aside: set[int] = set()
-        self.failures: list[int] = []  # of each arm since its last result
+        self.failures: list[int] = []  # of each arm since its last result, as workers reported them
+        self.late = 0  # plays that were told or failed after they had expired
         self.paused = False
         self.refuted: dict[tuple[int, int], float] = {}  # needed bias by (fidelity, arm)
         self._told_at = [0] * len(fidelities)  # results that cost what their fidelity costs
@@ -136,7 +142,7 @@ class State:
 
     def _told(self, event: Told) -> None:
         play, reward, stats = event.play, event.reward, self._stats
-        self._release(play)
+        self.late += not self._release(play)
         self.plays.settle(play, TOLD, reward=reward, cost=event.cost)
         arm, fidelity = self.plays[play]
         at = (fidelity, arm)
@@ -152,15 +158,14 @@ class State:
             self._memory = self._remember(self.stats, self.fidelities)
 
     def _failed(self, event: Failed) -> None:
-        if self._release(event.play):  # else it had expired, and was counted then
-            self.failures[self.plays.arms[event.play]] += 1
+        self.late += not self._release(event.play)
+        self.failures[self.plays.arms[event.play]] += 1
         self.plays.settle(event.play, FAILED, cost=event.cost)
         self._other_costs += event.cost
 
     def _expired(self, event: Expired) -> None:
         self._release(event.play)
-        self.plays.settle(event.play, EXPIRED)
-        self.failures[self.plays.arms[event.play]] += 1
+        self.plays.settle(event.play, EXPIRED)  # which says something about a worker, and nothing about its arm
 
     def _release(self, play: int) -> bool:
         """Take a play out of the pending ones; False for a late one, which is not among them any more."""
@@ -189,6 +194,10 @@ class State:
         self.failures[event.arm] = 0
         self._set_active(event.arm, active=event.arm not in self.retired)
 
+    def _arm_reinstated(self, event: ArmReinstated) -> None:
+        self.retired.discard(event.arm)
+        self._set_active(event.arm, active=event.arm not in self.aside)
+
     def _paused(self, _: Paused) -> None:
         self.paused = True
 
@@ -216,7 +225,10 @@ class State:
         self.refuted.clear()
         self._remember_again()
 
-    def _nothing(self, _: Renewed | Noted) -> None:
+    def _opened(self, event: Opened) -> None:
+        self.incarnations.begin(len(self.plays), event.incarnation)
+
+    def _nothing(self, _: Renewed | Noted | LeasesExtended) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -300,11 +312,12 @@ class State:
         self._find_pending()
 
     def _count_failures(self, rows: Packed) -> None:
-        """Count the failures of each arm since its last result; a failure after an expiry is not a second one."""
+        """Count the failures of each arm since its last result, and the outcomes that came late."""
         kinds = rows["kind"]
         is_expired, is_failed, is_told = (kinds == CODES[kind] for kind in (Expired, Failed, Told))
         expired = np.concatenate([self.plays.numbers_in(EXPIRED), rows["play"][is_expired]])
-        lost = np.flatnonzero(is_expired | (is_failed & ~np.isin(rows["play"], expired)))
+        self.late += int(np.isin(rows["play"][is_failed | is_told], expired).sum())
+        lost = np.flatnonzero(is_failed)
         _, told_arms = self.plays.where(rows["play"][is_told])
         _, lost_arms = self.plays.where(rows["play"][lost])
         last = np.full(len(self.labels), -1)
@@ -354,6 +367,9 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     BiasRefuted: State._bias_refuted,
     BiasesSet: State._biases_set,
     FidelitiesSet: State._fidelities_set,
+    ArmReinstated: State._arm_reinstated,
+    LeasesExtended: State._nothing,
+    Opened: State._opened,
 }
 
 

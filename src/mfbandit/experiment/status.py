@@ -47,5 +47,5 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "set_aside": list(experiment.set_aside),
         "best": best,
         "best_label": None if best is None else labels[best],
-        "warnings": list(experiment.audit().warnings) if experiment.refuted else [],
+        "warnings": [*(experiment.audit().warnings if experiment.refuted else ()), *experiment.incidents],
     }

@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,13 +23,14 @@ from mfbandit._internal.limits import (
 )
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.errors import MFBanditError
+from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
 from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
 from mfbandit.service.api_page import api_page
 from mfbandit.service.asgi import App
 from mfbandit.service.dashboard import add_pages
 from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
+from mfbandit.service.lanes import MAX_THREADS, Lanes
 from mfbandit.service.middleware import SecurityMiddleware
 from mfbandit.service.problem_details import MEDIA_TYPE
 from mfbandit.service.schemas import ExperimentName
@@ -84,6 +85,7 @@ def create_app(store: Store, *, loopback: bool = True, max_body_bytes: int = MAX
         redirect_slashes=False,
     )
     app.router.route_class = StrictRoute
+    app.state.lanes = Lanes()
     _add_plays(app, store)  # first: routes are looked through in this order
     _add_service(app, store)
     _add_experiments(app, store)
@@ -95,23 +97,28 @@ def create_app(store: Store, *, loopback: bool = True, max_body_bytes: int = MAX
     return SecurityMiddleware(app, store, loopback=loopback, max_body_bytes=max_body_bytes)
 
 
-async def _on_disk(experiment: DurableExperiment, verb: Callable[[DurableExperiment], T]) -> T:
-    """Run a verb, and return its result once it is on disk; other requests go on meanwhile."""
-    queued, promise = experiment.queued()
-    result = verb(queued)
-    await promise
-    return result
-
-
 def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+        anyio.to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
+        await anyio.to_thread.run_sync(store.begin_looking)
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_look_at_clock, store)
             tasks.start_soon(_expire_leases, store)
             yield
             tasks.cancel_scope.cancel()
+        with suppress(StoreError):  # the last look that was kept will do
+            await anyio.to_thread.run_sync(store.end_looking)
 
     return lifespan
+
+
+async def _look_at_clock(store: Store) -> None:
+    """Let the store know every second that the service is there, whatever its threads are busy with."""
+    while True:
+        with suppress(MFBanditError):  # whoever asks next is told
+            store.look()
+        await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
 
 
 async def _expire_leases(store: Store) -> None:
@@ -119,22 +126,28 @@ async def _expire_leases(store: Store) -> None:
     broken: set[DurableExperiment] = set()
     while True:
         await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
-        for experiment in [one for one in list(store.opened().values()) if one not in broken]:
-            try:
-                await _on_disk(experiment, lambda queued: queued.expire())
-            except MFBanditError:
-                continue  # whoever asks next is told
-            except Exception as error:
-                broken.add(experiment)  # one traceback in the log is enough
-                log_internal_error(error, f"expiring leases of {experiment.name}")
+        await anyio.to_thread.run_sync(_expire_once, store, broken)
 
 
-async def _opened(store: Store, name: str) -> DurableExperiment:
+def _expire_once(store: Store, broken: set[DurableExperiment]) -> None:
+    for experiment in [one for one in list(store.opened().values()) if one not in broken]:
+        queued, _ = experiment.queued()  # whether it is kept need not be known here: whoever asks next is told
+        try:
+            queued.expire(wait=False)
+        except MFBanditError:
+            continue
+        except Exception as error:
+            broken.add(experiment)  # one traceback in the log is enough
+            log_internal_error(error, f"expiring leases of {experiment.name}")
+
+
+async def _opened(app: FastAPI, store: Store, name: str) -> DurableExperiment:
     found = store.opened().get(name)
     if found is not None:
         return found
     # The first time its log has to be read, which may take seconds: others go on meanwhile.
-    return await anyio.to_thread.run_sync(store.open, name)
+    lanes: Lanes = app.state.lanes
+    return await lanes.run(name, lambda: store.open(name))
 
 
 def _answer(content: JSON, code: int = 200) -> Response:
@@ -143,6 +156,17 @@ def _answer(content: JSON, code: int = 200) -> Response:
 
 def _play(play: Play) -> dict[str, Any]:
     return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
+
+
+def _meant(play: schemas.PlayRef | str) -> Play | str:
+    """The play that a request means; with its arm and fidelity, where they are given."""
+    if isinstance(play, str):
+        return play
+    if play.arm is None and play.fidelity is None:
+        return play.play
+    if play.arm is None or play.fidelity is None:
+        raise InvalidArgument(f"arm and fidelity of a play must be given both or neither, got {play.play} with one")
+    return Play(play.play, play.arm, play.fidelity, 0.0, "")
 
 
 def _add_service(app: FastAPI, store: Store) -> None:
@@ -163,6 +187,8 @@ def _add_service(app: FastAPI, store: Store) -> None:
 
 
 def _add_experiments(app: FastAPI, store: Store) -> None:
+    lanes: Lanes = app.state.lanes
+
     @app.get("/api/experiments", tags=["experiments"])
     def experiments() -> dict[str, list[str]]:
         """List the names of all experiments, oldest first."""
@@ -186,7 +212,8 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
     @app.get("/api/experiments/{name}", response_model=schemas.Status, tags=["experiments"])
     async def status(name: ExperimentName) -> Response:
         """Show state, capital, results, pending plays and the best arm so far."""
-        return _answer((await _opened(store, name)).status())
+        experiment = await _opened(app, store, name)
+        return _answer(await lanes.look(experiment, lambda experiment: experiment.status(), plays=2))
 
     @app.delete("/api/experiments/{name}", tags=["experiments"])
     def delete(name: ExperimentName, confirm: Annotated[str, Query(description="The name again.")]) -> dict[str, str]:
@@ -196,33 +223,38 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
 
 
 def _add_plays(app: FastAPI, store: Store) -> None:
+    lanes: Lanes = app.state.lanes
+
     @app.post("/api/experiments/{name}/ask", response_model=schemas.Plays, tags=["plays"])
     async def ask(name: ExperimentName, body: schemas.Ask) -> Response:
         """Ask for the next plays: as many as fit into the capital. The same request key gives the same plays again."""
-        plays = await _on_disk(
-            await _opened(store, name),
+        plays = await lanes.on_disk(
+            await _opened(app, store, name),
             lambda experiment: experiment.ask(body.n, request_key=body.request_key, lease=body.lease),
+            plays=body.n,
         )
         return _answer({"plays": [_play(play) for play in plays]})
 
     @app.post("/api/experiments/{name}/tell", response_model=schemas.Done, tags=["plays"])
     async def tell(name: ExperimentName, body: schemas.Tell) -> Response:
         """Tell results of plays, in any order. The same result again is fine; a different one is a conflict."""
-        results = [(result.play, result.reward, result.cost) for result in body.results]
-        await _on_disk(await _opened(store, name), lambda experiment: experiment.tell_many(results))
+        results = [(_meant(result), result.reward, result.cost) for result in body.results]
+        await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.tell_many(results))
         return _answer({"done": len(results)})
 
     @app.post("/api/experiments/{name}/fail", response_model=schemas.Done, tags=["plays"])
     async def fail(name: ExperimentName, body: schemas.Fail) -> Response:
         """Report plays that gave no result: their capital is released. All of them are recorded, or none."""
-        await _on_disk(await _opened(store, name), lambda experiment: experiment.fail_many(body.plays, body.cost))
+        plays = [_meant(play) for play in body.plays]
+        await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.fail_many(plays, body.cost))
         return _answer({"done": len(body.plays)})
 
     @app.post("/api/experiments/{name}/renew", tags=["plays"])
     async def renew(name: ExperimentName, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
         """Renew the leases of pending plays, counted from now; the answer says when they end."""
-        due = await _on_disk(
-            await _opened(store, name), lambda experiment: experiment.renew_many(body.plays, body.lease)
+        plays = [_meant(play) for play in body.plays]
+        due = await lanes.on_disk(
+            await _opened(app, store, name), lambda experiment: experiment.renew_many(plays, body.lease)
         )
         return {"due": due}
 
@@ -230,21 +262,27 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def results(name: ExperimentName, body: schemas.Import) -> Response:
         """Add past results, as plays already made: a warm start."""
         past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
-        plays = await _on_disk(
-            await _opened(store, name),
+        plays = await lanes.on_disk(
+            await _opened(app, store, name),
             lambda experiment: experiment.add_results(past, request_key=body.request_key),
         )
         return _answer({"plays": [_play(play) for play in plays]})
 
 
+def _best_arm(experiment: DurableExperiment) -> tuple[int, str]:
+    with experiment.still():
+        arm = experiment.best()
+        return arm, experiment.arms[arm]
+
+
 def _add_views(app: FastAPI, store: Store) -> None:
+    lanes: Lanes = app.state.lanes
+
     @app.get("/api/experiments/{name}/best", tags=["views"])
-    async def best(name: ExperimentName) -> dict[str, int | str]:
+    async def best(name: ExperimentName) -> Response:
         """Show the arm that the policy recommends now."""
-        experiment = await _opened(store, name)
-        with experiment.still():
-            arm, labels = experiment.best(), experiment.arms
-        return {"arm": arm, "label": labels[arm]}
+        arm, label = await lanes.look(await _opened(app, store, name), _best_arm)
+        return _answer({"arm": arm, "label": label})
 
     @app.get("/api/experiments/{name}/definition", tags=["views"])
     def definition(name: ExperimentName) -> Response:
@@ -375,7 +413,7 @@ def _add_controls(app: FastAPI, store: Store) -> None:
 
     @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
     def restore(name: ExperimentName, body: schemas.OneArm) -> Response:
-        """Let an arm that was set aside take part again."""
+        """Let an arm that was retired or set aside take part again."""
         return changed(name, lambda experiment: experiment.restore_arm(body.arm, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/notes", response_model=schemas.Status, tags=["controls"])

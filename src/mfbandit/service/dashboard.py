@@ -6,7 +6,6 @@ from importlib.resources import files
 from typing import Annotated
 from urllib.parse import parse_qs, quote
 
-import anyio.to_thread
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
@@ -16,6 +15,7 @@ from mfbandit._internal.formatting import readable
 from mfbandit._internal.limits import MAX_FORM_FIELDS
 from mfbandit.errors import InvalidArgument, MFBanditError
 from mfbandit.service.error_handlers import log_internal_error, request_name
+from mfbandit.service.lanes import Lanes
 from mfbandit.service.middleware import COOKIE_NAME, token_of
 from mfbandit.service.problem_details import ProblemDetail, problem_of
 from mfbandit.service.schemas import ExperimentName
@@ -85,8 +85,8 @@ CONTROLS = {
     "retire": Control(
         "Retire {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, for good. Results of "
-            f"its pending plays are still recorded."
+            f"{fields['arm']} is not asked for or recommended any more in {experiment.name}, until it is restored. "
+            f"Results of its pending plays are still recorded."
         ),
         "Retire",
         lambda experiment, fields: experiment.retire_arm(fields["arm"]),
@@ -95,7 +95,7 @@ CONTROLS = {
     "restore": Control(
         "Restore {arm}?",
         lambda experiment, fields: (
-            f"{fields['arm']}, which was set aside after three failures in a row, is asked for again in "
+            f"{fields['arm']}, which was retired or set aside after three failures in a row, is asked for again in "
             f"{experiment.name}."
         ),
         "Restore",
@@ -289,7 +289,8 @@ def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
 
         if not pages.allows(request, "write"):
             return _refused(pages, request, back)
-        return await anyio.to_thread.run_sync(_or_message, pages, request, back, acted)
+        lanes: Lanes = app.state.lanes
+        return await lanes.run(name, lambda: _or_message(pages, request, back, acted))
 
 
 def _control(verb: str) -> Control:

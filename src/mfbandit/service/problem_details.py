@@ -79,6 +79,7 @@ KINDS = (
     ErrorKind(errors.UnknownExperiment, "unknown-experiment", 404, "Unknown experiment"),
     ErrorKind(errors.TokenNeeded, "unauthorized", 401, "Token needed"),
     ErrorKind(errors.NotAllowed, "not-allowed", 403, "Not allowed"),
+    ErrorKind(errors.OutcomeUnknown, "outcome-unknown", 503, "Outcome unknown"),
     ErrorKind(errors.StoreUnavailable, "unavailable", 503, "Store unavailable"),
     ErrorKind(errors.StoreHeld, "unavailable", 503, "Store unavailable"),
     ErrorKind(errors.StoreDamaged, "damaged", 500, "Store damaged"),

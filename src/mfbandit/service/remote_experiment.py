@@ -253,9 +253,7 @@ class RemoteExperiment:
 
     def tell_many(self, results: Iterable[Result]) -> None:
         """Take in at most a thousand results (play, reward, cost or None): all of them, or none if one is refused."""
-        told = [
-            {"play": _id(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results
-        ]
+        told = [{**_meant(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results]
         self._post("/tell", {"results": told})
 
     def fail(self, play: Play | str, cost: float = 0.0) -> None:
@@ -264,7 +262,7 @@ class RemoteExperiment:
 
     def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
         """Give at most a thousand plays up at once: all of them, or none if one is refused."""
-        self._post("/fail", {"plays": [_id(play) for play in plays], "cost": checked_cost(cost)})
+        self._post("/fail", {"plays": [_meant(play) for play in plays], "cost": checked_cost(cost)})
 
     def renew(self, play: Play | str, lease: float | None = None) -> float | None:
         """Renew the lease of a pending play, counted from now; returns when it ends, None for never."""
@@ -273,7 +271,7 @@ class RemoteExperiment:
 
     def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
         """Renew the leases of at most a thousand plays: all of them, or none; returns when they end, by their ids."""
-        body: JSONObject = {"plays": [_id(play) for play in plays]}
+        body: JSONObject = {"plays": [_meant(play) for play in plays]}
         if lease is not None:
             body["lease"] = positive("lease", lease)
         return dict(self._post("/renew", body)["due"])
@@ -301,7 +299,7 @@ class RemoteExperiment:
         self._post("/retire", {"arm": _arm(arm)})
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name."""
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
         self._post("/restore", {"arm": _arm(arm), "request_key": request_key or new_key()})
 
     def pause(self) -> None:
@@ -345,8 +343,11 @@ def _stats(known: JSONObject) -> Stats:
     return Stats(counts, sums, squares, pending, np.array(known["active"], dtype=np.bool_))
 
 
-def _id(play: Play | str) -> str:
-    return play.id if isinstance(play, Play) else str(play)
+def _meant(play: Play | str) -> dict[str, str | int]:
+    """A play by its id; with its arm and fidelity, which the service compares, where they are known."""
+    if isinstance(play, Play):
+        return {"play": play.id, "arm": play.arm, "fidelity": play.fidelity}
+    return {"play": str(play)}
 
 
 def _arm(arm: int | str) -> int | str:

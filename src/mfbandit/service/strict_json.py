@@ -1,5 +1,6 @@
 """Bodies as JSON has them: no NaN, no key twice, nothing endless."""
 
+import asyncio
 import json
 from collections.abc import Callable, Coroutine
 from typing import Any
@@ -65,7 +66,7 @@ class StrictRequest(Request):
 
 
 class StrictRoute(APIRoute):
-    """A route whose requests are strict ones."""
+    """A route whose requests are strict ones. Those that run in threads take the lane of their experiment."""
 
     def get_route_handler(self) -> Callable[[Request], Coroutine[Any, Any, Response]]:
         """Return the handler, which is given strict requests."""
@@ -74,4 +75,11 @@ class StrictRoute(APIRoute):
         async def strict(request: Request) -> Response:
             return await handle(StrictRequest(request.scope, request.receive))
 
-        return strict
+        async def in_lane(request: Request) -> Response:
+            given, lanes = StrictRequest(request.scope, request.receive), request.app.state.lanes
+            await given.body()  # a slow one must not keep others out
+            async with lanes.of(request.path_params["name"]):
+                return await handle(given)
+
+        threaded = "name" in self.param_convertors and not asyncio.iscoroutinefunction(self.endpoint)
+        return in_lane if threaded else strict

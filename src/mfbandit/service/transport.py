@@ -127,7 +127,7 @@ class Transport:
                 return self._send_once(method, path, body, query)
             except StoreUnavailable as error:
                 if time.monotonic() + pause > end:
-                    raise StoreUnavailable(f"{error}; tried {attempts} times in {self._patience:g} s") from None
+                    raise type(error)(f"{error}; tried {attempts} times in {self._patience:g} s") from None
             except MFBanditError as error:
                 if gone is None or not isinstance(error, gone) or attempts == 1:
                     raise

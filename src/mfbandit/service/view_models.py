@@ -13,7 +13,19 @@ from mfbandit._internal.formatting import readable
 from mfbandit._internal.typing import IntArray
 from mfbandit.core import Audit, Bounds, Fidelities, Stats, audit, bounds_table
 from mfbandit.errors import InvalidArgument, NoResults
-from mfbandit.experiment import FIELDS, ArmAdded, ArmRestored, ArmRetired, ArmSetAside, BiasRefuted, Event, Failed, Told
+from mfbandit.experiment import (
+    FIELDS,
+    ArmAdded,
+    ArmReinstated,
+    ArmRestored,
+    ArmRetired,
+    ArmSetAside,
+    BiasRefuted,
+    Event,
+    Failed,
+    LeasesExtended,
+    Told,
+)
 from mfbandit.policies import Policy
 from mfbandit.store import DurableExperiment, RecentActivity
 
@@ -86,6 +98,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
         policy, fidelities = experiment.policy, experiment.fidelities
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
+        incidents = experiment.incidents
     bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
     spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
     order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING_ARMS_SHOWN)))
@@ -97,7 +110,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         "pending": _plural(pending, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
-        "warnings": [] if found is None else list(found.warnings),
+        "warnings": [*(() if found is None else found.warnings), *incidents],
         "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best),
         "certainty": _certainty(bounds, best, stats.active.tolist(), refuted=found is not None and found.alarm),
@@ -290,16 +303,22 @@ def _outcome(outcome: Event | None) -> str:
     return "lease ran out"
 
 
+_ARM_EVENTS: dict[type[Event], str] = {
+    ArmRetired: "arm retired",
+    ArmSetAside: "arm set aside after failures",
+    ArmRestored: "arm restored",
+    ArmReinstated: "retired arm brought back",
+}
+
+
 def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
     match event:
         case ArmAdded(label):
             return f"arm added: {label}"
-        case ArmRetired(arm):
-            return f"arm retired: {labels[arm]}"
-        case ArmSetAside(arm):
-            return f"arm set aside after failures: {labels[arm]}"
-        case ArmRestored(arm):
-            return f"arm restored: {labels[arm]}"
+        case ArmRetired(arm) | ArmSetAside(arm) | ArmRestored(arm) | ArmReinstated(arm):
+            return f"{_ARM_EVENTS[type(event)]}: {labels[arm]}"
+        case LeasesExtended(seconds):
+            return f"leases extended by {readable(seconds)} s: the service was away, or the clock jumped"
         case BiasRefuted(fidelity, arm, needed):
             return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
     kind = type(event)

@@ -10,6 +10,7 @@ from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
 from mfbandit.experiment import (
     FORMAT,
     ArmAdded,
+    ArmReinstated,
     ArmRestored,
     Asked,
     Event,
@@ -28,6 +29,8 @@ from mfbandit.policies import Policy
 from mfbandit.store.logged_experiment import LoggedExperiment, LogState, Repeatable
 from mfbandit.store.recent import RECENT, RecentActivity
 from mfbandit.store.writer import Ticket
+
+SHORT_LOOKS = 50_000  # at arms, by a policy: some milliseconds
 
 T = TypeVar("T")
 
@@ -184,7 +187,7 @@ class DurableExperiment:
     @property
     def leases(self) -> dict[str, float]:
         """When the leases of pending plays end, by the plays' ids, in seconds since 1970."""
-        return self._look(lambda folded: {f"{folded.core.id}-{at}": due for at, due in folded.leases.due.items()})
+        return self._look(lambda folded: {folded.core.play_id(at): due for at, due in folded.leases.due.items()})
 
     @property
     def retired(self) -> tuple[int, ...]:
@@ -193,7 +196,7 @@ class DurableExperiment:
 
     @property
     def set_aside(self) -> tuple[int, ...]:
-        """The arms that failed three times in a row; not asked for or recommended until ``restore_arm``."""
+        """The arms that failed three times in a row; not asked for or recommended until a result or ``restore_arm``."""
         return self._read(lambda core: core.set_aside)
 
     @property
@@ -210,6 +213,11 @@ class DurableExperiment:
     def refuted(self) -> dict[tuple[int, int], float]:
         """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
         return self._read(lambda core: core.refuted)
+
+    @property
+    def incidents(self) -> tuple[str, ...]:
+        """Warnings about arms that were set aside, and about spending beyond the capital."""
+        return self._read(lambda core: core.incidents)
 
     @property
     def results_at(self) -> list[int]:
@@ -252,6 +260,22 @@ class DurableExperiment:
         """Inside, nothing changes, so that what is read belongs together; everybody else waits: it must be short."""
         with self._logged.current():
             yield
+
+    @contextmanager
+    def if_free(self, plays: int = 0) -> Iterator[bool]:
+        """Tell whether short work can be done at once; then nothing changes inside, as in :meth:`still`.
+
+        False if another thread is at work on it, if it has to be read again, or if the work takes long.
+
+        Args:
+            plays: how many plays a policy has to choose for the work; each looks at every arm.
+        """
+        with self._logged.if_free() as folded:
+            if folded is None:
+                yield False
+                return
+            arms, now = len(folded.core.folded.labels), self._logged.home.clock()
+            yield plays * arms <= SHORT_LOOKS and not folded.leases.any_expired(now)
 
     # The verbs, kept
 
@@ -327,7 +351,7 @@ class DurableExperiment:
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""
-        again = None if request_key is None else Repeatable(request_key, ArmAdded, lambda _, arms: arms[0])
+        again = None if request_key is None else Repeatable(request_key, (ArmAdded,), lambda _, arms: arms[0])
         return self._keep(lambda core: core.add_arm(label), request=again)
 
     def retire_arm(self, arm: int | str) -> None:
@@ -335,8 +359,9 @@ class DurableExperiment:
         self._keep(lambda core: core.retire_arm(arm))
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
-        """Let an arm that was set aside after failures take part again, by its index or name."""
-        self._keep(lambda core: core.restore_arm(arm), request=_repeatable_without_answer(request_key, ArmRestored))
+        """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
+        again = _repeatable_without_answer(request_key, ArmReinstated, ArmRestored)
+        self._keep(lambda core: core.restore_arm(arm), request=again)
 
     def pause(self) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
@@ -366,9 +391,13 @@ class DurableExperiment:
         """Write something into the log, for people."""
         self._keep(lambda core: core.note(text), request=_repeatable_without_answer(request_key, Noted))
 
-    def expire(self) -> None:
-        """Take back the plays whose leases have run out; ``ask`` does so by itself."""
-        ticket = self._logged.expire()
+    def expire(self, *, wait: bool = True) -> None:
+        """Take back the plays whose leases have run out; ``ask`` does so by itself.
+
+        Args:
+            wait: whether to wait while another thread is at work on the experiment; else nothing is done then.
+        """
+        ticket = self._logged.expire(wait=wait)
         if ticket is not None:
             self._settle(ticket)
 
@@ -425,8 +454,8 @@ class DurableExperiment:
 
 
 def _repeatable_ask(key: str | None) -> Repeatable[list[Play]] | None:
-    return None if key is None else Repeatable(key, Asked, lambda core, plays: [core.play(at) for at in plays])
+    return None if key is None else Repeatable(key, (Asked,), lambda core, plays: [core.play(at) for at in plays])
 
 
-def _repeatable_without_answer(key: str | None, kind: type[Event]) -> Repeatable[None] | None:
-    return None if key is None else Repeatable(key, kind, lambda _, __: None)
+def _repeatable_without_answer(key: str | None, *kinds: type[Event]) -> Repeatable[None] | None:
+    return None if key is None else Repeatable(key, kinds, lambda _, __: None)

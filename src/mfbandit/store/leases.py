@@ -4,7 +4,18 @@ import heapq
 
 import numpy as np
 
-from mfbandit.experiment import CODES, Asked, Expired, Failed, PackedLog, Record, Renewed, Told
+from mfbandit.experiment import (
+    CODES,
+    Asked,
+    Expired,
+    Failed,
+    LeasesExtended,
+    Packed,
+    PackedLog,
+    Record,
+    Renewed,
+    Told,
+)
 
 
 class Leases:
@@ -33,6 +44,8 @@ class Leases:
                 heapq.heappush(self._queue, (record.due, event.play))
         elif isinstance(event, Told | Failed | Expired):
             self.due.pop(event.play, None)
+        elif isinstance(event, LeasesExtended):
+            self._extend(event.seconds)
 
     def apply_all(self, log: PackedLog) -> None:
         """Move on by all events of a packed log; what one at a time gives.
@@ -42,7 +55,15 @@ class Leases:
         >>> leases.due
         {0: 60.0}
         """
-        kinds, plays, due = log.rows["kind"], log.rows["play"], log.rows["due"]
+        start = 0
+        for place in np.flatnonzero(log.rows["kind"] == CODES[LeasesExtended]).tolist():
+            self._apply_stretch(log.rows[start:place])
+            self.apply(log.texts[place])
+            start = place + 1
+        self._apply_stretch(log.rows[start:])
+
+    def _apply_stretch(self, rows: Packed) -> None:
+        kinds, plays, due = rows["kind"], rows["play"], rows["due"]
         settled = plays[np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)])]
         leased = np.flatnonzero((kinds == CODES[Asked]) | (kinds == CODES[Renewed]))
         pending = leased[~np.isin(plays[leased], settled)]
@@ -53,16 +74,28 @@ class Leases:
             del self.due[play]
         kept = last[~np.isnan(due[last])]
         self.due.update(zip(plays[kept].tolist(), due[kept].tolist(), strict=True))
+        self._queue_all()
+
+    def _extend(self, seconds: float) -> None:
+        self.due = {play: end + seconds for play, end in self.due.items()}
+        self._queue_all()
+
+    def _queue_all(self) -> None:
         self._queue = [(end, play) for play, end in self.due.items()]
         heapq.heapify(self._queue)
 
     def any_expired(self, now: float) -> bool:
-        """Whether a lease may have run out; void entries count until they are taken out.
+        """Whether a lease has run out.
 
         >>> Leases().any_expired(now=0.0)
         False
         """
-        return bool(self._queue) and self._queue[0][0] <= now
+        while self._queue and self._queue[0][0] <= now:
+            due, play = self._queue[0]
+            if self.due.get(play) == due:
+                return True
+            heapq.heappop(self._queue)  # it is settled, or was renewed since
+        return False
 
     def take_expired(self, now: float) -> list[int]:
         """Take out the plays whose leases have run out, the first to end first.
@@ -72,10 +105,9 @@ class Leases:
         """
         expired = []
         while self.any_expired(now):
-            due, play = heapq.heappop(self._queue)
-            if self.due.get(play) == due:  # else it is settled, or was renewed since
-                del self.due[play]
-                expired.append(play)
+            _, play = heapq.heappop(self._queue)
+            del self.due[play]
+            expired.append(play)
         return expired
 
     def next_to_end(self, number: int) -> list[tuple[int, float]]:

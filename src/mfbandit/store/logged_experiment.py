@@ -1,8 +1,9 @@
 """One experiment of a store: a core in memory, what else its log folds to, and the end of that log on disk."""
 
 import json
+import threading
 from collections.abc import Callable, Iterator
-from contextlib import AbstractContextManager, closing, contextmanager
+from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
 
@@ -18,6 +19,7 @@ from mfbandit.experiment import (
     Event,
     Experiment,
     Failed,
+    Opened,
     Packed,
     PackedLog,
     Record,
@@ -28,6 +30,7 @@ from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
 from mfbandit.store.leases import Leases
 from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
+from mfbandit.store.outages import Outages
 from mfbandit.store.recent import RecentEvents
 from mfbandit.store.request_keys import RequestKeys
 from mfbandit.store.writer import LogEnd, Ticket, Writer
@@ -52,6 +55,11 @@ class Home(Protocol):
         ...
 
     @property
+    def outages(self) -> Outages:
+        """When a service over it was away."""
+        ...
+
+    @property
     def read_only(self) -> bool:
         """Whether others write, if anybody does."""
         ...
@@ -62,10 +70,6 @@ class Home(Protocol):
 
     def generation(self) -> int:
         """Changes when a write failed, and memory is ahead of the disk."""
-        ...
-
-    def lock(self) -> AbstractContextManager[object]:
-        """Orders all that happens to the store's experiments."""
         ...
 
     def read(self) -> Connection:
@@ -86,6 +90,8 @@ class LogState:
         requests: the requests that had keys.
         recent: what happened lately.
         events: how many events there are, those included that are not on disk yet.
+        outages_seen: how many of the store's outages the leases were extended by.
+        owed: seconds by which they are to be extended for earlier ones.
     """
 
     entry: Entry
@@ -96,6 +102,8 @@ class LogState:
     requests: RequestKeys
     recent: RecentEvents
     events: int
+    outages_seen: int
+    owed: float
 
     def take_news(self, now: float, request: str | None, due: float | None) -> list[Record]:
         """Number the core's new events as those of one request, and fold them into everything else."""
@@ -103,7 +111,8 @@ class LogState:
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
-            records.append(record := Record(self.events, now, event, until, request))
+            key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
+            records.append(record := Record(self.events, now, event, until, key))
             self.leases.apply(record)
             self.requests.apply(record)
             self.recent.apply(record)
@@ -112,15 +121,17 @@ class LogState:
 
 @dataclass(frozen=True)
 class Repeatable(Generic[T]):
-    """A request that may come again: its key, the kind of events it makes, and how to answer from what it made."""
+    """A request that may come again: its key, the kinds its first event may have, and its answer from what it made."""
 
     key: str
-    kind: type[Event]
+    kinds: tuple[type[Event], ...]
     answer: Callable[[Experiment, list[int]], T]
 
 
 class LoggedExperiment:
     """An experiment of a store, shared by all who use it; whatever fails, it goes on from what is on disk.
+
+    A lock of its own orders all that happens to it, in memory and in its log. Other experiments do not wait for it.
 
     Args:
         home: the store.
@@ -133,13 +144,14 @@ class LoggedExperiment:
         self.home, self.name = home, name
         self._given_policy, self._given_fidelities = policy, fidelities
         self._deleted = False
+        self._lock = threading.RLock()
         self._generation = home.generation()
         self._folded = self._load()
 
     @contextmanager
     def current(self) -> Iterator[LogState]:
         """Inside, nothing changes, and what is seen is what was kept."""
-        with self.home.lock():
+        with self._lock:
             if self._deleted:
                 raise UnknownExperiment(f"experiment {self.name!r} was deleted from {self.home.name}")
             generation = self.home.generation()
@@ -147,6 +159,18 @@ class LoggedExperiment:
                 self._folded = self._load()
                 self._generation = generation
             yield self._folded
+
+    @contextmanager
+    def if_free(self) -> Iterator[LogState | None]:
+        """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
+        if not self._lock.acquire(blocking=False):
+            yield None
+            return
+        try:
+            known = not self._deleted and self._generation == self.home.generation()
+            yield self._folded if known else None
+        finally:
+            self._lock.release()
 
     def write(
         self,
@@ -169,16 +193,17 @@ class LoggedExperiment:
         """
         writer = self.home.writer()
         with self.current() as folded:
-            made = None if request is None else folded.requests.find(request.key, request.kind)
+            made = None if request is None else folded.requests.find(request.key, *request.kinds)
             if request is not None and made is not None:
-                return request.answer(folded.core, made), writer.confirm()
+                return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
             key = None if request is None else request.key
             with self._stale_unless_done():
-                news = self._expired(folded) if expire else []
+                news = self._extended(folded)
+                news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
                 news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
-                ticket = writer.submit((folded.end, news)) if news else writer.confirm()
+                ticket = self._hand_in(writer, folded, news)
         try:
             if isinstance(result, _Raised):
                 raise result.error
@@ -186,15 +211,38 @@ class LoggedExperiment:
         finally:
             del result  # an error that its own traceback leads to would stay until the next collection
 
-    def expire(self) -> Ticket | None:
-        """Take back the plays whose leases have run out; a ticket if there were any."""
-        with self.current() as folded:
-            if not folded.leases.any_expired(self.home.clock()):
+    def expire(self, *, wait: bool = True) -> Ticket | None:
+        """Take back the plays whose leases have run out; a ticket if there were any.
+
+        Args:
+            wait: whether to wait while somebody else is at work on it; else nothing is done then.
+        """
+        with self.current() if wait else self.if_free() as folded:
+            if folded is None or not folded.leases.any_expired(self.home.clock()):
                 return None
             writer = self.home.writer()
             with self._stale_unless_done():
-                news = self._expired(folded)
-                return writer.submit((folded.end, news)) if news else writer.confirm()
+                news = self._extended(folded) + self._expired(folded)
+                return self._hand_in(writer, folded, news)
+
+    def _hand_in(self, writer: Writer, folded: LogState, news: list[Record]) -> Ticket:
+        """Queue events, unless a write failed since the state was read that they stand on."""
+        if not news:
+            return writer.confirm(self._generation)
+        return writer.submit((folded.end, news), self._generation)
+
+    def _extended(self, folded: LogState) -> list[Record]:
+        """Extend all leases by the time that the service was away since this was called last."""
+        now, outages = self.home.clock(), self.home.outages
+        outages.look(now)
+        if folded.outages_seen == len(outages) and not folded.owed:
+            return []
+        number = len(outages)
+        seconds = folded.owed + outages.seconds(folded.outages_seen, number)
+        folded.outages_seen, folded.owed = number, 0.0
+        if folded.leases.due:
+            folded.core.extend_leases(seconds)
+        return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:
         """Take back the plays whose leases have run out."""
@@ -214,14 +262,15 @@ class LoggedExperiment:
 
     def refresh(self) -> None:
         """Read again what others have written meanwhile."""
-        with self.home.lock():
+        with self._lock:
             self._generation = STALE  # if it cannot be read, nobody goes on from what was there before
             self._folded = self._load()
             self._generation = self.home.generation()
 
     def forget(self) -> None:
         """Tell whoever still has it from now on that it was deleted."""
-        self._deleted = True
+        with self._lock:  # what was handed in before is written before it is deleted
+            self._deleted = True
 
     # From the disk
 
@@ -244,10 +293,14 @@ class LoggedExperiment:
             rows, end = read_all(connection, of)
             log = PackedLog(rows, _texts(connection, of, rows))
             folded = self._begin(of, end)
+            last = float(rows["time"][-1]) if len(rows) else of.created
+            folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.recent.apply_all(log)
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
+        if not self.home.read_only:
+            folded.core.begin_incarnation()
         return folded
 
     def _begin(self, of: Entry, end: LogEnd) -> LogState:
@@ -260,7 +313,16 @@ class LoggedExperiment:
             raise InvalidArgument(f"{where} cannot be opened: {error}") from None
         state = core.folded
         return LogState(
-            of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head
+            of,
+            end,
+            core,
+            first["lease"],
+            Leases(),
+            RequestKeys(state),
+            RecentEvents(state),
+            events=end.head,
+            outages_seen=len(self.home.outages),
+            owed=0.0,
         )
 
 

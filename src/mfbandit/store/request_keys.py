@@ -43,7 +43,7 @@ class RequestKeys:
         self._state = state
         self.known: dict[str, KeyedRequest] = {}
 
-    def find(self, key: str, kind: type[Event]) -> list[int] | None:
+    def find(self, key: str, *kinds: type[Event]) -> list[int] | None:
         """What the request of that key made, or None if there was none.
 
         Raises:
@@ -52,7 +52,7 @@ class RequestKeys:
         request = self.known.get(checked_key(key))
         if request is None:
             return None
-        if request.kind is not kind:
+        if request.kind not in kinds:
             raise Conflict(f"Request key {key!r} was already used for another request")
         return request.made
 
@@ -109,5 +109,6 @@ class RequestKeys:
         """Keep the latest keys, and those of pending plays: an answer that was lost was never told."""
         pending = self._state.pending
         for key in list(self.known)[: -limits.REQUEST_KEYS_KEPT]:
-            if not any(play in pending for play in self.known[key].made):
+            request = self.known[key]
+            if request.kind is not Asked or not any(play in pending for play in request.made):
                 del self.known[key]

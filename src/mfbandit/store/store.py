@@ -6,10 +6,9 @@ anew whenever a write fails.
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import AbstractContextManager, closing
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -22,12 +21,16 @@ from mfbandit.policies import Policy
 from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
+from mfbandit.store.locks import LocksByName
 from mfbandit.store.log_reader import entries, entry, first_digest
 from mfbandit.store.logged_experiment import LoggedExperiment
+from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
 from mfbandit.store.writer import Job, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+LOOKS_KEPT_EVERY_SECONDS = 10.0
+_LOOKS = "looks"  # the row that says when a service looked at the clock last
 
 
 class Store:
@@ -68,13 +71,14 @@ class Store:
     ) -> None:
         self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
-        self._lock: AbstractContextManager[object] = threading.RLock()
-        self._one_by_one = threading.Lock()  # experiments are made, opened and deleted one after the other
+        self._one_by_one = LocksByName()  # one experiment is made, opened or deleted by one thread at a time
         self._writer: Writer | None = None
         self.accepted_loss = ""
         self._pid = os.getpid()
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
+        self._outages = Outages()
+        self._looks_kept_at = -1e9
         self._tokens: dict[str, Token] = {}
         self._tokens_at = -1e9
         if read_only:
@@ -86,7 +90,6 @@ class Store:
         else:
             self._writer = Writer(self._database, purpose or purpose_of_this_process(), accept_loss=accept_loss)
             self.accepted_loss = self._writer.accepted_loss
-            self._lock = self._writer.lock
 
     def __enter__(self) -> Self:
         return self
@@ -140,7 +143,7 @@ class Store:
         first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, lease=lease)
         definition = json.dumps(first, allow_nan=False)
         self.writer()
-        with self._one_by_one:
+        with self._one_by_one.of(name):
             if not self._made_by(name, request_key):
                 self._write(lambda connection: self._insert(connection, name, definition, request_key))
         return self.open(name, policy=policy, fidelities=fidelities)
@@ -162,8 +165,8 @@ class Store:
         self._check_usable()
         found = self._open.get(name)
         if found is None:
-            # Without the lock, as a long log takes its time; but not while it is deleted, as it would stay open then.
-            with self._one_by_one:
+            # A long log takes its time; and not while it is deleted, as it would stay open then.
+            with self._one_by_one.of(name):
                 found = self._open.get(name) or DurableExperiment(LoggedExperiment(self, name, policy, fidelities))
                 self._open[name] = found
         return found
@@ -193,14 +196,38 @@ class Store:
         if confirm != name:
             raise InvalidArgument(f"To delete {name!r}, pass confirm={name!r}")
         self.writer()
-        with self._one_by_one:
+        with self._one_by_one.of(name):
             with closing(self.read()) as connection:
                 number = entry(connection, name).id
-            with self._lock:
-                opened = self._open.pop(name, None)
-                if opened is not None:
-                    opened.forget()
+            opened = self._open.pop(name, None)
+            if opened is not None:
+                opened.forget()
             self._write(lambda connection: _delete(connection, number))
+
+    # The clock of a service over this store
+
+    def begin_looking(self) -> None:
+        """Look at the clock from now on, so that leases are extended by the time that the service is away."""
+        with closing(self.read()) as connection:
+            rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (_LOOKS,))
+        self._outages.begin(self._clock(), str(rows[0][0]) if rows else "")
+        self._write(self._keep_looks)
+
+    def look(self) -> None:
+        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
+        self._outages.look(self._clock())
+        if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
+            self._looks_kept_at = time.monotonic()
+            self.writer().submit(self._keep_looks)
+
+    def end_looking(self) -> None:
+        """Look no more, and keep when that was."""
+        self._write(self._keep_looks)
+        self._outages.end()
+
+    def _keep_looks(self, connection: Connection) -> None:
+        connection.run("DELETE FROM mfbandit_store WHERE key = ?", (_LOOKS,))
+        connection.insert("mfbandit_store", ("key", "value"), [(_LOOKS, self._outages.to_keep())])
 
     # Tokens of a service over this store
 
@@ -257,6 +284,11 @@ class Store:
         return self._clock
 
     @property
+    def outages(self) -> Outages:
+        """When a service over it was away."""
+        return self._outages
+
+    @property
     def read_only(self) -> bool:
         """Whether it was opened read-only."""
         return self._read_only
@@ -272,19 +304,13 @@ class Store:
         """Changes when a write failed, and memory is ahead of the disk."""
         return 0 if self._writer is None else self._writer.generation
 
-    def lock(self) -> AbstractContextManager[object]:
-        """Orders all that happens to the store's experiments."""
-        return self._lock
-
     def read(self) -> Connection:
         """A connection that reads."""
         return self._database.read()
 
     def _write(self, job: Job) -> None:
         """Let the writer do a job, and wait until it is on disk."""
-        with self._lock:
-            ticket = self.writer().submit(job)
-        ticket.wait()
+        self.writer().submit(job).wait()
 
     def _check_usable(self) -> None:
         if self._closed:

@@ -7,15 +7,15 @@ the next. Whoever handed one in gets a ticket, which is good once the group is o
 import asyncio
 import threading
 import zlib
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
-from mfbandit.errors import StoreError, StoreUnavailable
+from mfbandit.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from mfbandit.experiment import Record, pack, to_row
 from mfbandit.store.commits import Commits, begin_epoch, confirm, overtaken, read_commits, swap
-from mfbandit.store.database import LOG, Connection, Database, prepare, transaction
+from mfbandit.store.database import LOG, Connection, Database, prepare
 
 SNAPSHOT_EVERY = 65_536  # events
 
@@ -50,7 +50,7 @@ class Ticket:
         self._waiting: dict[asyncio.AbstractEventLoop, list[asyncio.Future[None]]] = {}
 
     def settle(self, error: Exception | None) -> None:
-        """Everything is on disk, or nothing of it."""
+        """Everything is on disk, or an error says that nothing is or that it is unknown."""
         with self._lock:
             self._error = error
             self._settled.set()
@@ -101,15 +101,16 @@ class Writer:
         purpose: what this process is, for others who find the store held.
         accept_loss: whether to go on where something that was acknowledged is gone.
 
-    ``lock`` orders everything that is handed in; ``generation`` counts failed groups: whoever keeps a state in memory
-    that went ahead of the disk has to read it again when this has changed.
+    ``generation`` counts failed groups: whoever keeps a state in memory that went ahead of the disk has to read it
+    again when this has changed. Its lock guards the queue and is held for moments; what is handed in for an experiment
+    is in the order of that experiment's own lock.
     """
 
     def __init__(self, database: Database, purpose: str, *, accept_loss: bool = False) -> None:
-        self.lock = threading.RLock()
         self.generation = 0
+        self._lock = threading.Lock()
         self._database, self._purpose = database, purpose
-        self._work_or_end = threading.Condition(self.lock)
+        self._work_or_end = threading.Condition(self._lock)
         self._queue: list[Append | Job] = []
         self._ticket = Ticket()
         self._ending = False
@@ -122,20 +123,36 @@ class Writer:
         self._thread = threading.Thread(target=self._run, name="mfbandit writer", daemon=True)
         self._thread.start()
 
-    def submit(self, work: Append | Job) -> Ticket:
-        """Queue work; the ticket is good when it is on disk. The lock must be held."""
-        if self._ending:
-            raise StoreError("the store is closed")
-        self._queue.append(work)
-        self._work_or_end.notify()
-        return self._ticket
+    def submit(self, work: Append | Job, generation: int | None = None) -> Ticket:
+        """Queue work; the ticket is good when it is on disk.
 
-    def confirm(self) -> Ticket:
+        Args:
+            work: rows to append, or something else to do with the connection.
+            generation: that of the state that the work stands on; None if it stands on none.
+
+        Raises:
+            StoreUnavailable: a group has failed since that state was read.
+        """
+        with self._lock:
+            if self._ending:
+                raise StoreError("the store is closed")
+            self._check_generation(generation)
+            self._queue.append(work)
+            self._work_or_end.notify()
+            return self._ticket
+
+    def confirm(self, generation: int | None = None) -> Ticket:
         """A ticket that is good when all that was handed in so far is on disk, and nobody else has written since.
 
-        For requests that change nothing: what they are told must be true as well. The lock must be held.
+        For requests that change nothing: what they are told must be true as well.
         """
-        return self.submit(_nothing)
+        return self.submit(_nothing, generation)
+
+    def _check_generation(self, generation: int | None) -> None:
+        if generation is not None and generation != self.generation:
+            raise StoreUnavailable(
+                f"{self._database.name}: a write before this one failed, and this one was not made: try again"
+            )
 
     def close(self, *, discard_unused: bool = False) -> None:
         """Write what has queued up, and end.
@@ -143,7 +160,7 @@ class Writer:
         Args:
             discard_unused: whether to remove a store that was made here, if nothing was ever kept in it.
         """
-        with self.lock:
+        with self._lock:
             self._ending = True
             self._work_or_end.notify()
         self._thread.join()
@@ -153,7 +170,7 @@ class Writer:
 
     def _run(self) -> None:
         while True:
-            with self.lock:
+            with self._lock:
                 while not self._queue and not self._ending:
                     self._work_or_end.wait()
                 if not self._queue:
@@ -180,12 +197,18 @@ class Writer:
             confirm(self._database.name, connection, known)
             connection.check_hold()
             return
-        with transaction(connection):
+        connection.run("BEGIN")
+        try:
             _write_all(connection, work)
             new = known.after(*_lengths(work))
             swap(self._database.name, connection, known, new)
-        self._commits = new
-        connection.acknowledge(new)
+        except BaseException:
+            _roll_back(connection)
+            raise
+        with _outcome_unknown():
+            _finish(connection)
+            self._commits = new
+            connection.acknowledge(new)
 
     def _known(self, connection: Connection) -> Commits:
         """Where the store stands; read again after a failure, as a commit that was refused may have been kept."""
@@ -199,8 +222,8 @@ class Writer:
         return known
 
     def _fail(self, ticket: Ticket, error: StoreError) -> None:
-        """Nothing of the group was kept, and what was handed in since stands on it: refuse that, too."""
-        with self.lock:
+        """The group may be lost, and what was handed in since stands on it: refuse that, too."""
+        with self._lock:
             self.generation += 1
             queued, self._queue = bool(self._queue), []
             behind, self._ticket = self._ticket, Ticket()
@@ -213,7 +236,8 @@ class Writer:
     def _check_connection(self) -> None:
         try:
             if self._connection is not None:
-                self._connection.query("SELECT 1")
+                self._connection.run("BEGIN")  # which fails inside a transaction that could not be ended, too
+                self._connection.run("ROLLBACK")
         except StoreError:
             self._connection = None
             with suppress(OSError):
@@ -258,6 +282,30 @@ def _lengths(group: "Sequence[Append | Job]") -> tuple[list[tuple[int, int, int]
     appends = [work for work in group if not callable(work)]
     ends = {end.experiment: (end.experiment, end.head, end.digest) for end, _ in appends}
     return list(ends.values()), sum(len(records) for _, records in appends)
+
+
+@contextmanager
+def _outcome_unknown() -> Iterator[None]:
+    """Say of an error that nobody knows whether the group was kept."""
+    try:
+        yield
+    except StoreError as error:
+        raise OutcomeUnknown(
+            f"{error}; whether this was kept is unknown: read the state again, or repeat the request with the same key"
+        ) from error
+
+
+def _finish(connection: Connection) -> None:
+    try:
+        connection.run("COMMIT")
+    except StoreError:
+        _roll_back(connection)
+        raise
+
+
+def _roll_back(connection: Connection) -> None:
+    with suppress(StoreError):  # what went wrong first is what matters
+        connection.run("ROLLBACK")
 
 
 def _append_all(connection: Connection, appends: Sequence[Append]) -> None:

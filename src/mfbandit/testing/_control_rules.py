@@ -29,6 +29,18 @@ def failing_arms_are_set_aside(make: MakeExperiment) -> None:
     require_error(InvalidArgument, lambda: experiment.restore_arm("b"), "only an arm set aside must be restored")
 
 
+def a_result_brings_an_arm_back(make: MakeExperiment) -> None:
+    """A result of an arm that was set aside lets it take part again."""
+    experiment = make(MFUCB(), ["a"], FIDELITIES, None)
+    *failed, pending = experiment.ask(4)
+    experiment.fail_many(failed)
+    require_equal("set_aside after three failures", experiment.set_aside, (0,))
+    warned = any("a was set aside" in text for text in experiment.status()["warnings"])
+    require(warned, "status must warn of an arm that is set aside")
+    experiment.tell(pending, 0.5)
+    require_equal("set_aside after a result", experiment.set_aside, ())
+
+
 def arms_come_and_go(make: MakeExperiment) -> None:
     """A new arm has the next index; a retired one keeps its own and takes late results."""
     experiment = make(MFUCB(), ["a"], FIDELITIES, None)
@@ -45,6 +57,9 @@ def arms_come_and_go(make: MakeExperiment) -> None:
     experiment.tell(late, 9.0)
     experiment.tell(play, 0.5)
     require(experiment.best() == 1, "a retired arm must not be recommended")
+    experiment.restore_arm("a")
+    require_equal("retired after restore_arm", experiment.retired, ())
+    require(experiment.best() == 0, "a retired arm must come back when restored")
 
 
 def state_is_what_ask_does(make: MakeExperiment) -> None:

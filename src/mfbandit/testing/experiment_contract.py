@@ -12,6 +12,7 @@ RULES = (
     _ask_tell_rules.capital_is_kept_to,
     _ask_tell_rules.failed_plays_leave_no_trace,
     _control_rules.failing_arms_are_set_aside,
+    _control_rules.a_result_brings_an_arm_back,
     _control_rules.arms_come_and_go,
     _ask_tell_rules.best_needs_a_result,
     _record_rules.statistics_are_a_copy,

@@ -1,0 +1,40 @@
+"""Warnings about what went wrong around the plays: arms that were set aside, and capital that was overspent."""
+
+from mfbandit._internal.formatting import readable
+from mfbandit.core import limit
+from mfbandit.experiment.state import State
+
+MAX_ARMS_NAMED = 5
+
+
+def incidents_of(state: State, failures: int) -> list[str]:
+    """Warn of every arm that is set aside, by name, and of spending beyond the capital.
+
+    Args:
+        state: of the experiment.
+        failures: how many in a row set an arm aside.
+
+    >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
+    >>> exp = Experiment(UCB(), arms=["ad-1", "ad-2"], fidelities=Fidelities([1], concentration=Bounded()))
+    >>> for _ in range(3):
+    ...     exp.fail(exp.ask())
+    >>> incidents_of(exp.folded, failures=3)
+    ['WARNING: ad-1 was set aside after 3 failures in a row; `restore_arm` brings it back']
+    """
+    return [f"WARNING: {text}" for text in (*_set_aside(state, failures), *_overspent(state))]
+
+
+def _set_aside(state: State, failures: int) -> list[str]:
+    arms = sorted(state.aside - state.retired)  # a retired arm is out of the way for another reason
+    named, more = arms[:MAX_ARMS_NAMED], len(arms) - MAX_ARMS_NAMED
+    after = f"set aside after {failures} failures in a row; `restore_arm` brings"
+    texts = [f"{state.labels[arm]} was {after} it back" for arm in named]
+    return [*texts, f"{more:,} more arm{'s were' if more > 1 else ' was'} {after} them back"] if more > 0 else texts
+
+
+def _overspent(state: State) -> list[str]:
+    capital, spent = state.capital, state.spent
+    if capital is None or spent <= limit(capital):
+        return []
+    why = "results came after their plays had expired" if state.late else "results cost more than was left"
+    return [f"spent {readable(spent)} of {readable(capital)}: {why}"]
