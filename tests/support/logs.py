@@ -14,6 +14,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -28,6 +29,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record, policy_record
@@ -48,7 +50,7 @@ KINDS = (
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
     *["reinstate", "extend"],
-    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open"],
+    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open", "unchanged"],
 )
 
 
@@ -79,6 +81,8 @@ def logs(draw, policy=POLICIES[0], steps=40) -> list[Record]:
         kind = draw(st.sampled_from(KINDS))
         if kind == "open":
             _opening(log, time)
+        elif kind == "unchanged":
+            log.add(Unchanged(), time=time, request=f"key-{step}\t0a1b2c3d")
         else:
             _one_step(draw, log, kind, f"key-{step}", time)
     return log.records
@@ -91,7 +95,7 @@ def _opening(log: Written, time: float) -> None:
 def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
     state = log.state
     active = [arm for arm in range(len(state.labels)) if state.stats.active[arm]]
-    request = draw(st.sampled_from([None, key]))
+    request = draw(st.sampled_from([None, key, f"{key}\t0a1b2c3d"]))  # of an earlier version, and of this one
     due = draw(st.sampled_from([None, time + 60, time + 3600]))
     pending = list(state.pending)
     reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
@@ -105,7 +109,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
             log.add(Told(play, reward, cost), time=time, request=request)
             if draw(st.booleans()):
-                log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+                _refute(draw, log, arm, time, request)
     elif kind in ("tell", "fail", "expire", "renew") and pending:
         play = draw(st.sampled_from(pending))
         events: dict[str, Event] = {
@@ -114,7 +118,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             "expire": Expired(play),
             "renew": Renewed(play),
         }
-        log.add(events[kind], time=time, due=due if kind == "renew" else None)
+        log.add(events[kind], time=time, due=due if kind == "renew" else None, request=request)
         log.late += [play] if kind == "expire" else []
     elif kind in ("late tell", "late fail") and log.late:
         play = log.late.pop(draw(st.integers(0, len(log.late) - 1)))
@@ -132,9 +136,9 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
     elif kind == "extend":
         log.add(LeasesExtended(draw(st.sampled_from([7200.0, 0.1, -3600.0]))), time=time)
     elif kind == "pause":
-        log.add(Resumed() if state.paused else Paused(), time=time)
+        log.add(Resumed() if state.paused else Paused(), time=time, request=request)
     elif kind == "capital":
-        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time)
+        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time, request=request)
     elif kind == "policy":
         log.add(PolicySet(policy_record(draw(st.sampled_from(POLICIES)))), time=time)
     elif kind == "note":
@@ -145,3 +149,9 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
+
+
+def _refute(draw, log: Written, arm: int, time: float, request: str | None) -> None:
+    log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+    if draw(st.booleans()):
+        log.add(BiasesWidened([0.6, 0.0]), time=time, request=request)

@@ -158,6 +158,10 @@ def _play(play: Play) -> dict[str, Any]:
     return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
 
 
+def _key(body: schemas.Keyed | None) -> str | None:
+    return None if body is None else body.request_key
+
+
 def _meant(play: schemas.PlayRef | str) -> Play | str:
     """The play that a request means; with its arm and fidelity, where they are given."""
     if isinstance(play, str):
@@ -204,6 +208,7 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
             arms=body.arms,
             fidelities=fidelities_from_record(record),
             capital=body.capital,
+            widen=body.widen,
             lease=body.lease,
             request_key=body.request_key,
         )
@@ -239,14 +244,20 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     async def tell(name: ExperimentName, body: schemas.Tell) -> Response:
         """Tell results of plays, in any order. The same result again is fine; a different one is a conflict."""
         results = [(_meant(result), result.reward, result.cost) for result in body.results]
-        await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.tell_many(results))
+        await lanes.on_disk(
+            await _opened(app, store, name),
+            lambda experiment: experiment.tell_many(results, request_key=body.request_key),
+        )
         return _answer({"done": len(results)})
 
     @app.post("/api/experiments/{name}/fail", response_model=schemas.Done, tags=["plays"])
     async def fail(name: ExperimentName, body: schemas.Fail) -> Response:
         """Report plays that gave no result: their capital is released. All of them are recorded, or none."""
         plays = [_meant(play) for play in body.plays]
-        await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.fail_many(plays, body.cost))
+        await lanes.on_disk(
+            await _opened(app, store, name),
+            lambda experiment: experiment.fail_many(plays, body.cost, request_key=body.request_key),
+        )
         return _answer({"done": len(body.plays)})
 
     @app.post("/api/experiments/{name}/renew", tags=["plays"])
@@ -254,7 +265,8 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         """Renew the leases of pending plays, counted from now; the answer says when they end."""
         plays = [_meant(play) for play in body.plays]
         due = await lanes.on_disk(
-            await _opened(app, store, name), lambda experiment: experiment.renew_many(plays, body.lease)
+            await _opened(app, store, name),
+            lambda experiment: experiment.renew_many(plays, body.lease, request_key=body.request_key),
         )
         return {"due": due}
 
@@ -376,30 +388,30 @@ def _add_controls(app: FastAPI, store: Store) -> None:
         return _answer(experiment.status())
 
     @app.post("/api/experiments/{name}/pause", response_model=schemas.Status, tags=["controls"])
-    def pause(name: ExperimentName) -> Response:
+    def pause(name: ExperimentName, body: schemas.Keyed | None = None) -> Response:
         """Hand out no plays until it is resumed; results are still recorded."""
-        return changed(name, lambda experiment: experiment.pause())
+        return changed(name, lambda experiment: experiment.pause(request_key=_key(body)))
 
     @app.post("/api/experiments/{name}/resume", response_model=schemas.Status, tags=["controls"])
-    def resume(name: ExperimentName) -> Response:
+    def resume(name: ExperimentName, body: schemas.Keyed | None = None) -> Response:
         """Hand out plays again."""
-        return changed(name, lambda experiment: experiment.resume())
+        return changed(name, lambda experiment: experiment.resume(request_key=_key(body)))
 
     @app.post("/api/experiments/{name}/capital", response_model=schemas.Status, tags=["controls"])
     def capital(name: ExperimentName, body: schemas.Capital) -> Response:
         """Change what all plays together may cost."""
-        return changed(name, lambda experiment: experiment.set_capital(body.capital))
+        return changed(name, lambda experiment: experiment.set_capital(body.capital, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/biases", response_model=schemas.Status, tags=["controls"])
     def biases(name: ExperimentName, body: schemas.Biases) -> Response:
         """Assume other biases from now on."""
-        return changed(name, lambda experiment: experiment.set_biases(body.biases))
+        return changed(name, lambda experiment: experiment.set_biases(body.biases, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
     def policy(name: ExperimentName, body: schemas.PolicyBody) -> Response:
         """Let another policy pick plays from now on."""
         chosen = policy_from_record(body.policy.model_dump())
-        return changed(name, lambda experiment: experiment.set_policy(chosen))
+        return changed(name, lambda experiment: experiment.set_policy(chosen, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/arms", tags=["controls"])
     def add_arm(name: ExperimentName, body: schemas.NewArm) -> dict[str, int]:
@@ -409,7 +421,7 @@ def _add_controls(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/retire", response_model=schemas.Status, tags=["controls"])
     def retire(name: ExperimentName, body: schemas.OneArm) -> Response:
         """Stop asking for an arm."""
-        return changed(name, lambda experiment: experiment.retire_arm(body.arm))
+        return changed(name, lambda experiment: experiment.retire_arm(body.arm, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
     def restore(name: ExperimentName, body: schemas.OneArm) -> Response:

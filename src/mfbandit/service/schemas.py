@@ -77,6 +77,7 @@ class Create(Body):
     arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MAX_ARMS)]
     fidelities: FidelitiesBody
     capital: Amount | None = None
+    widen: bool = False
     lease: Lease | None = DEFAULT_LEASE_SECONDS
     request_key: Key | None = None
 
@@ -104,20 +105,26 @@ class Result(PlayRef):
     cost: Cost | None = None
 
 
-class Tell(Body):
+class Keyed(Body):
+    """The key of a request; sent again with it, the request is done once."""
+
+    request_key: Key | None = None
+
+
+class Tell(Keyed):
     """Results; all of them are recorded, or none."""
 
     results: Annotated[list[Result], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
 
 
-class Fail(Body):
+class Fail(Keyed):
     """Plays that gave no result."""
 
     plays: Annotated[list[PlayId | PlayRef], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     cost: Cost = 0.0
 
 
-class Renew(Body):
+class Renew(Keyed):
     """Plays whose leases are to be renewed."""
 
     plays: Annotated[list[PlayId | PlayRef], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
@@ -154,19 +161,19 @@ class NewArm(Body):
     request_key: Key | None = None
 
 
-class Capital(Body):
+class Capital(Keyed):
     """What all plays together may cost, those made so far included; null is unlimited."""
 
     capital: Amount | None
 
 
-class Biases(Body):
+class Biases(Keyed):
     """The biases that are assumed, one for each fidelity; the last is 0."""
 
     biases: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
 
 
-class PolicyBody(Body):
+class PolicyBody(Keyed):
     """The policy that picks plays from now on."""
 
     policy: Named
@@ -229,6 +236,10 @@ class Status(BaseModel):
     set_aside: list[int]
     best: int | None
     best_label: str | None
+    doubt: str | None
+    runner_up: int | None
+    runner_up_label: str | None
+    widen: bool
     warnings: list[str]
 
 

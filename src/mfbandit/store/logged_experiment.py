@@ -32,7 +32,7 @@ from mfbandit.store.leases import Leases
 from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
 from mfbandit.store.outages import Outages
 from mfbandit.store.recent import RecentEvents
-from mfbandit.store.request_keys import RequestKeys
+from mfbandit.store.request_keys import RequestKeys, key_of
 from mfbandit.store.writer import LogEnd, Ticket, Writer
 
 NUMBERS_PER_QUERY = 500
@@ -121,9 +121,15 @@ class LogState:
 
 @dataclass(frozen=True)
 class Repeatable(Generic[T]):
-    """A request that may come again: its key, the kinds its first event may have, and its answer from what it made."""
+    """A request that may come again.
 
-    key: str
+    Args:
+        text: its key and the digest of its content.
+        kinds: that its first event may have.
+        answer: its answer, from what it made.
+    """
+
+    text: str
     kinds: tuple[type[Event], ...]
     answer: Callable[[Experiment, list[int]], T]
 
@@ -193,16 +199,20 @@ class LoggedExperiment:
         """
         writer = self.home.writer()
         with self.current() as folded:
-            made = None if request is None else folded.requests.find(request.key, *request.kinds)
+            made = None if request is None else folded.requests.find(request.text, *request.kinds)
             if request is not None and made is not None:
                 return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
-            key = None if request is None else request.key
+            text = None if request is None else request.text
             with self._stale_unless_done():
                 news = self._extended(folded)
                 news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
-                news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
+                made_now = folded.take_news(self.home.clock(), text, until)  # what came before an error has happened
+                if text is not None and not made_now and not isinstance(result, _Raised):
+                    folded.core.note_unchanged()
+                    made_now = folded.take_news(self.home.clock(), text, until)
+                news += made_now
                 ticket = self._hand_in(writer, folded, news)
         try:
             if isinstance(result, _Raised):
@@ -240,8 +250,9 @@ class LoggedExperiment:
         number = len(outages)
         seconds = folded.owed + outages.seconds(folded.outages_seen, number)
         folded.outages_seen, folded.owed = number, 0.0
-        if folded.leases.due:
-            folded.core.extend_leases(seconds)
+        if not folded.leases.due:
+            return []
+        folded.core.extend_leases(seconds)
         return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:
@@ -277,7 +288,7 @@ class LoggedExperiment:
     def records(self, after: int = 0) -> Iterator[Record]:
         """Events with their numbers and times; those after number ``after``."""
         with closing(self.home.read()) as connection:
-            yield from read_records(connection, entry(connection, self.name), after)
+            yield from map(_with_key_alone, read_records(connection, entry(connection, self.name), after))
 
     def page(self, after: int, limit: int) -> list[Record]:
         """At most ``limit`` events after number ``after``; plays and results as they were folded."""
@@ -285,7 +296,7 @@ class LoggedExperiment:
             records = read_page(connection, entry(connection, self.name), after, limit)
         with self.current() as folded:
             _check_as_folded(folded, records)
-        return records
+        return [_with_key_alone(record) for record in records]
 
     def _load(self) -> LogState:
         with closing(self.home.read()) as connection, connection.reading():
@@ -324,6 +335,10 @@ class LoggedExperiment:
             outages_seen=len(self.home.outages),
             owed=0.0,
         )
+
+
+def _with_key_alone(record: Record) -> Record:
+    return record if record.request is None else record._replace(request=key_of(record.request))
 
 
 @dataclass(frozen=True)
