@@ -13,9 +13,9 @@ from mfbandit._internal.progress import progress_bar
 from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.experiment import unpack
 from mfbandit.store.database import Connection, Database, check_tables, database_at
-from mfbandit.store.files import NETWORK_FILE_SYSTEMS, file_system
 from mfbandit.store.log_reader import Entry, entries, packed, pages, read_all
 from mfbandit.store.sqlite import SQLite
+from mfbandit.store.store_files import NETWORK_FILE_SYSTEMS, file_system
 
 FIXED_VERSION = (3, 51, 3)  # of SQLite: two writers in WAL mode cannot damage a file any more
 LITTLE_SPACE_BYTES = 2**28

@@ -16,7 +16,7 @@ from pathlib import Path
 
 from mfbandit.errors import StoreHeld, StoreUnavailable
 from mfbandit.store.database import process_record
-from mfbandit.store.files import Identity, beside, identity, mode_of, open_private
+from mfbandit.store.store_files import Identity, beside, identity, mode_of, open_private
 
 _ATTEMPTS = 10  # to lock a file that others remove meanwhile
 _held: set[Path] = set()

@@ -14,7 +14,7 @@ from typing import NamedTuple, Self
 
 from mfbandit.errors import StoreDamaged, StoreError, StoreUnavailable
 from mfbandit.store.commits import Commits
-from mfbandit.store.files import OWNER_ONLY, flush_folder, open_private
+from mfbandit.store.store_files import OWNER_ONLY, flush_folder, open_private
 
 _MAGIC = b"mfbmark1"
 _FIELDS = struct.Struct("<8sQ32s4Q")  # magic, turn, store, and the four numbers of Commits

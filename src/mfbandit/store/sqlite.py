@@ -12,7 +12,8 @@ from mfbandit.errors import StoreDamaged, StoreError, StoreNotFound, StoreUnavai
 from mfbandit.store.commits import Commits, behind, read_commits
 from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, transaction
 from mfbandit.store.file_lock import begin_reading, end_reading, locked, locked_database
-from mfbandit.store.files import (
+from mfbandit.store.mark import Mark, read_mark
+from mfbandit.store.store_files import (
     ENDINGS,
     NETWORK_FILE_SYSTEMS,
     Identity,
@@ -25,7 +26,6 @@ from mfbandit.store.files import (
     mode_of,
     open_private,
 )
-from mfbandit.store.mark import Mark, read_mark
 
 DAMAGE_WORDS = ("malformed", "not a database", "corrupt", "decode")
 # Sizes of statements with many rows: one each is kept ready, and a statement runs without Python's lock.
