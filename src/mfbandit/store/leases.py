@@ -6,6 +6,8 @@ import numpy as np
 
 from mfbandit.experiment import CODES, Asked, Expired, Failed, PackedLog, Record, Renewed, Told
 
+SMALL_QUEUE = 64  # entries, which are not worth being sorted out
+
 
 class Leases:
     """When the leases of pending plays end; a play without a lease may take for ever.
@@ -31,6 +33,8 @@ class Leases:
             if record.due is not None:
                 self.due[event.play] = record.due
                 heapq.heappush(self._queue, (record.due, event.play))
+                if len(self._queue) > 2 * len(self.due) + SMALL_QUEUE:
+                    self._make_queue()
         elif isinstance(event, Told | Failed | Expired):
             self.due.pop(event.play, None)
 
@@ -53,6 +57,10 @@ class Leases:
             del self.due[play]
         kept = last[~np.isnan(due[last])]
         self.due.update(zip(plays[kept].tolist(), due[kept].tolist(), strict=True))
+        self._make_queue()
+
+    def _make_queue(self) -> None:
+        """Leave void entries out."""
         self._queue = [(end, play) for play, end in self.due.items()]
         heapq.heapify(self._queue)
 
