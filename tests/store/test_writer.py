@@ -24,6 +24,7 @@ from mfbandit.experiment.events import (
     Asked,
     Expired,
     Noted,
+    Opened,
 )
 from mfbandit.store import sqlite, writer
 from tests.support.stores import make, play_some, seen
@@ -436,4 +437,4 @@ def test_what_expired_goes_with_the_verb_that_found_it(tmp_path, monkeypatch, cl
             with pytest.raises(KeyboardInterrupt):
                 experiment.ask()
         experiment.ask()
-        assert [type(event) for event in experiment.log] == [Asked, Expired, Asked]
+        assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Opened, Asked]

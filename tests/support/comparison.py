@@ -8,7 +8,17 @@ from itertools import pairwise
 
 from mfbandit.experiment import AnyExperiment
 from mfbandit.experiment.codec import Record as Entry
-from mfbandit.experiment.events import ArmRestored, ArmSetAside, Asked, Event, Expired, Failed, Renewed, Told
+from mfbandit.experiment.events import (
+    ArmRestored,
+    ArmSetAside,
+    Asked,
+    Event,
+    Expired,
+    Failed,
+    LeasesExtended,
+    Renewed,
+    Told,
+)
 from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.store.durable_experiment import DurableExperiment
@@ -80,7 +90,7 @@ def _compare_rest(log: list[Entry], diaries: list[Diary], found: Found) -> None:
     restored = sum(isinstance(after, ArmRestored) and not isinstance(before, Told) for before, after in steps)
     if restored > sum(diary.restores for diary in diaries):
         found.problems.append(f"arms were restored {restored} times, more often than anybody asked for")
-    known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored
+    known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored | LeasesExtended
     found.problems += [f"nobody sent {entry.event}" for entry in log if not isinstance(entry.event, known)]
 
 
@@ -117,6 +127,8 @@ def _replay(experiment: DurableExperiment, log: Iterable[Entry]) -> None:
         plain._add(entry.event)
         if isinstance(entry.event, Asked | Renewed):
             dues[entry.event.play] = entry.due
+        if isinstance(entry.event, LeasesExtended):
+            dues = {play: None if due is None else due + entry.event.seconds for play, due in dues.items()}
     stored, again = state(experiment), state(plain)
     for name, value in again.items():
         if stored[name] != value:

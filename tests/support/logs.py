@@ -20,12 +20,15 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record, policy_record
@@ -45,8 +48,8 @@ KINDS = (
     *["ask"] * 5,
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
-    "reinstate",
-    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities"],
+    *["reinstate", "extend"],
+    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open", "unchanged"],
 )
 
 
@@ -74,14 +77,24 @@ def logs(draw, policy=POLICIES[0], steps=40) -> list[Record]:
     log, time = Written(begun(policy)), 1000.0
     for step in range(draw(st.integers(0, steps))):
         time += draw(st.sampled_from([0.0, 0.5, 40.0, 5000.0]))
-        _one_step(draw, log, draw(st.sampled_from(KINDS)), f"key-{step}", time)
+        kind = draw(st.sampled_from(KINDS))
+        if kind == "open":
+            _opening(log, time)
+        elif kind == "unchanged":
+            log.add(Unchanged(), time=time, request=f"key-{step}\t0a1b2c3d")
+        else:
+            _one_step(draw, log, kind, f"key-{step}", time)
     return log.records
+
+
+def _opening(log: Written, time: float) -> None:
+    log.add(Opened(f"{len(log.records):06x}"), time=time)
 
 
 def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
     state = log.state
     active = [arm for arm in range(len(state.labels)) if state.stats.active[arm]]
-    request = draw(st.sampled_from([None, key]))
+    request = draw(st.sampled_from([None, key, f"{key}\t0a1b2c3d"]))  # of an earlier version, and of this one
     due = draw(st.sampled_from([None, time + 60, time + 3600]))
     pending = list(state.pending)
     reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
@@ -104,7 +117,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             "expire": Expired(play),
             "renew": Renewed(play),
         }
-        log.add(events[kind], time=time, due=due if kind == "renew" else None)
+        log.add(events[kind], time=time, due=due if kind == "renew" else None, request=request)
         log.late += [play] if kind == "expire" else []
     elif kind in ("late tell", "late fail") and log.late:
         play = log.late.pop(draw(st.integers(0, len(log.late) - 1)))
@@ -119,10 +132,12 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(ArmRestored(draw(st.sampled_from(sorted(state.aside)))), time=time, request=request)
     elif kind == "reinstate" and state.retired:
         log.add(ArmReinstated(draw(st.sampled_from(sorted(state.retired)))), time=time, request=request)
+    elif kind == "extend":
+        log.add(LeasesExtended(draw(st.sampled_from([7200.0, 0.1, -3600.0]))), time=time)
     elif kind == "pause":
-        log.add(Resumed() if state.paused else Paused(), time=time)
+        log.add(Resumed() if state.paused else Paused(), time=time, request=request)
     elif kind == "capital":
-        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time)
+        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time, request=request)
     elif kind == "policy":
         log.add(PolicySet(policy_record(draw(st.sampled_from(POLICIES)))), time=time)
     elif kind == "note":

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING, Annotated
 import typer
 
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
-from mfbandit.cli.options import Arm
+from mfbandit.cli.options import Arm, RequestKey
 from mfbandit.cli.store_commands import Answer, Call, on_experiment
 from mfbandit.errors import InvalidArgument
 
@@ -14,47 +14,51 @@ if TYPE_CHECKING:
 
 
 @on_experiment
-def pause(call: Call) -> Answer:
+def pause(call: Call, request_key: RequestKey = None) -> Answer:
     """Hand out no plays until resumed; results are still recorded."""
     with call.experiment() as experiment:
-        experiment.pause()
+        experiment.pause(request_key=request_key)
     return Answer(f"{call.name}: paused", {"name": call.name, "done": "pause"})
 
 
 @on_experiment
-def resume(call: Call) -> Answer:
+def resume(call: Call, request_key: RequestKey = None) -> Answer:
     """Hand out plays again."""
     with call.experiment() as experiment:
-        experiment.resume()
+        experiment.resume(request_key=request_key)
     return Answer(f"{call.name}: running", {"name": call.name, "done": "resume"})
 
 
 @on_experiment
-def add(call: Call, label: Annotated[str, typer.Argument(metavar="LABEL", help="The new arm's name.")]) -> Answer:
+def add(
+    call: Call,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="The new arm's name.")],
+    request_key: RequestKey = None,
+) -> Answer:
     """Add an arm, which is tried before any other."""
     with call.experiment() as experiment:
-        index = experiment.add_arm(label)
+        index = experiment.add_arm(label, request_key=request_key)
     return Answer(f"{call.name}: {label} is arm {index}", {"arm": index, "label": label})
 
 
 @on_experiment
-def retire(call: Call, arm: Arm) -> Answer:
+def retire(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
     """Stop asking for an arm, until it is restored.
 
     Late results are still recorded.
     """
     with call.experiment() as experiment:
         which = _name_or_index(experiment, arm)
-        experiment.retire_arm(which)
+        experiment.retire_arm(which, request_key=request_key)
         label = which if isinstance(which, str) else experiment.arms[which]
     return Answer(f"{call.name}: {label} is retired", {"arm": label, "retired": True})
 
 
 @on_experiment
-def restore(call: Call, arm: Arm) -> Answer:
+def restore(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
     """Let an arm that was retired, or set aside after failures, take part again."""
     with call.experiment() as experiment:
-        experiment.restore_arm(_name_or_index(experiment, arm))
+        experiment.restore_arm(_name_or_index(experiment, arm), request_key=request_key)
     return Answer(f"{call.name}: {arm} takes part again", {"arm": arm, "restored": True})
 
 
@@ -70,11 +74,12 @@ def capital(
         str,
         typer.Argument(metavar="AMOUNT", help="What all plays together may cost, past ones included; or unlimited."),
     ],
+    request_key: RequestKey = None,
 ) -> Answer:
     """Change what all plays together may cost."""
     total = None if amount == "unlimited" else _number("capital", amount)
     with call.experiment() as experiment:
-        experiment.set_capital(total)
+        experiment.set_capital(total, request_key=request_key)
     words = "unlimited" if total is None else f"{total:,.10g}"
     return Answer(f"{call.name}: capital {words}", {"capital": total})
 
@@ -85,11 +90,12 @@ def biases(
     values: Annotated[
         str, typer.Argument(metavar="BIASES", help="One for each fidelity, separated by commas; the last is 0.")
     ],
+    request_key: RequestKey = None,
 ) -> Answer:
     """Assume other biases from now on."""
     chosen = [_number("a bias", part) for part in values.split(",")]
     with call.experiment() as experiment:
-        experiment.set_biases(chosen)
+        experiment.set_biases(chosen, request_key=request_key)
     return Answer(f"{call.name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen})
 
 
@@ -101,8 +107,12 @@ def _number(what: str, text: str) -> float:
 
 
 @on_experiment
-def note(call: Call, text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")]) -> Answer:
+def note(
+    call: Call,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")],
+    request_key: RequestKey = None,
+) -> Answer:
     """Write a note into the log."""
     with call.experiment() as experiment:
-        experiment.note(text)
+        experiment.note(text, request_key=request_key)
     return Answer(f"{call.name}: noted", {"note": text})

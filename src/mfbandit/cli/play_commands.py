@@ -13,7 +13,10 @@ from mfbandit.cli.times import local_time
 def ask(
     call: Call,
     n: Annotated[int, typer.Option("-n", help="How many plays; as many as fit into the capital are given.")] = 1,
-    key: Annotated[Optional[str], typer.Option(help="Names this request; the same key gives the same plays.")] = None,
+    key: Annotated[
+        Optional[str],
+        typer.Option("--key", "--request-key", help="Names this request; the same key gives the same plays."),
+    ] = None,
     lease: Annotated[Optional[float], typer.Option(help="Seconds until a play is taken back.")] = None,
 ) -> Answer:
     """Ask for the next plays."""

@@ -7,7 +7,7 @@ from contextlib import contextmanager
 
 from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
 from mfbandit.core import Play
-from mfbandit.errors import Conflict, StoreError
+from mfbandit.errors import Conflict, StoreError, UnknownPlay
 from mfbandit.experiment import AnyExperiment
 
 RENEWALS_PER_LEASE = 3
@@ -60,7 +60,7 @@ def renewed_leases(
 def _renew(experiment: AnyExperiment, plays: Sequence[Play], lease: float | None) -> None:
     try:
         experiment.renew_many(plays, lease)
-    except Conflict:  # the lease of one has ended; a late result of it is still accepted
+    except (Conflict, UnknownPlay):  # the lease of one has ended; a late result of it is still accepted
         if len(plays) > 1:
             for play in plays:
                 _renew(experiment, [play], lease)

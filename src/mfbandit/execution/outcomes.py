@@ -5,7 +5,7 @@ from collections.abc import Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 
-from mfbandit.errors import Conflict, InvalidArgument
+from mfbandit.errors import Conflict, InvalidArgument, UnknownPlay
 from mfbandit.execution.attempt import SeededPlay
 from mfbandit.experiment import AnyExperiment
 
@@ -39,11 +39,12 @@ class OutcomeRecorder:
     def tell(self, play: SeededPlay, reward: float, cost: float | None) -> str | None:
         """Tell a result; return why the experiment refuses its value, or None.
 
-        A result of a play that others have settled meanwhile is dropped with a warning.
+        A result of a play that others have settled meanwhile, or that a restored backup does not have, is dropped
+        with a warning.
         """
         try:
             self._experiment.tell(play, reward, cost)
-        except Conflict as error:
+        except (Conflict, UnknownPlay) as error:
             log.warning("the result of play %s (%s) was not accepted: %s", play.id, play.label, error)
             return None
         except InvalidArgument as error:
@@ -60,7 +61,7 @@ class OutcomeRecorder:
         try:
             self._experiment.fail(play)
             self._experiment.note(text)
-        except Conflict as conflict:
+        except (Conflict, UnknownPlay) as conflict:
             log.warning("the failure of play %s was not accepted: %s", play.id, conflict)
         self.failures.append(Failure(play, error))
         if play.arm in set(self._experiment.set_aside) - before:
@@ -72,7 +73,7 @@ class OutcomeRecorder:
             return
         before = set(self._experiment.set_aside)
         for play in plays:
-            with suppress(Conflict):
+            with suppress(Conflict, UnknownPlay):
                 self._experiment.fail(play)
         for arm in set(self._experiment.set_aside) - before:
             self._experiment.restore_arm(arm)

@@ -25,14 +25,18 @@ from mfbandit.experiment.events import (
     Event,
     Expired,
     Failed,
+    LeasesExtended,
     Noted,
+    Opened,
     Renewed,
     Told,
+    Unchanged,
     from_record,
     to_record,
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -64,7 +68,10 @@ __all__ = [
     "Expired",
     "Failed",
     "History",
+    "Incarnations",
+    "LeasesExtended",
     "Noted",
+    "Opened",
     "Packed",
     "PackedLog",
     "PastResult",
@@ -75,6 +82,7 @@ __all__ = [
     "State",
     "Status",
     "Told",
+    "Unchanged",
     "check_is_policy",
     "checked_capital",
     "checked_choice",
@@ -83,6 +91,7 @@ __all__ = [
     "from_record",
     "from_row",
     "pack",
+    "play_id",
     "plays_until_exhausted",
     "policy_from_record",
     "policy_record",

@@ -135,6 +135,25 @@ class ArmReinstated:
     arm: int
 
 
+@dataclass(frozen=True, slots=True)
+class LeasesExtended:
+    """All leases of pending plays end so many seconds later, as the service was away; earlier if that is negative."""
+
+    seconds: float
+
+
+@dataclass(frozen=True, slots=True)
+class Opened:
+    """It was opened for writing: the ids of plays asked for from now on have this incarnation."""
+
+    incarnation: str
+
+
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A request with a key changed nothing: it is remembered, so that it changes nothing if it comes again."""
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -154,6 +173,9 @@ Event: TypeAlias = (
     | BiasesSet
     | FidelitiesSet
     | ArmReinstated
+    | LeasesExtended
+    | Opened
+    | Unchanged
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -176,6 +198,9 @@ KINDS: tuple[type[Event], ...] = (
     BiasesSet,
     FidelitiesSet,
     ArmReinstated,
+    LeasesExtended,
+    Opened,
+    Unchanged,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -47,14 +47,18 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.history import History
+from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
@@ -122,6 +126,7 @@ class Experiment:
             "capital": self._state.capital,
         }
         self._log: list[Event] = []
+        self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
         results = len(self._state.plays) - len(self._state.pending)
@@ -388,7 +393,9 @@ class Experiment:
         """
         return plays_until_exhausted(self.ask)
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order.
 
         The same result told again changes nothing.
@@ -397,6 +404,7 @@ class Experiment:
             play: the play, or its id.
             reward: what was observed: finite, at most 1e150 in size, and within the range if noise is ``Bounded``.
             cost: what the play really cost, where that is not the cost of its fidelity.
+            request_key: for experiments in a store or at a service; None in memory.
 
         Raises:
             UnknownPlay: the play was not asked from this experiment.
@@ -409,11 +417,13 @@ class Experiment:
         >>> exp.spent
         0.75
         """
+        if request_key is not None:
+            refuse_in_memory(request_key=request_key)
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._learn(event)
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
 
         >>> from mfbandit import UCB, Bounded
@@ -422,15 +432,16 @@ class Experiment:
         >>> exp.spent
         2.0
         """
+        refuse_in_memory(request_key=request_key)
         news: dict[int, Told] = {}
         for result in results:
             event = self._result(*result)
             if news.setdefault(event.play, event) != event:
-                raise Conflict(f"Play {self._id}-{event.play} was told twice: {news[event.play]} and {event}")
+                raise Conflict(f"Play {self.play_id(event.play)} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._learn(event)
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
 
         Three failures of an arm in a row, with no result between, set the arm aside until a result of it comes in, or
@@ -439,6 +450,7 @@ class Experiment:
         Args:
             play: the play, or its id.
             cost: what it cost all the same.
+            request_key: for experiments in a store or at a service; None in memory.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -446,9 +458,10 @@ class Experiment:
         >>> exp.spent, exp.ask().arm
         (0.0, 0)
         """
+        refuse_in_memory(request_key=request_key)
         self.fail_many([play], cost)
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give many plays up at once: all of them, or none if one is refused; ``cost`` is what each cost all the same.
 
         >>> from mfbandit import UCB, Bounded
@@ -457,6 +470,7 @@ class Experiment:
         >>> exp.spent, exp.pending
         (1.0, ())
         """
+        refuse_in_memory(request_key=request_key)
         paid = checked_cost(cost)
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
@@ -465,7 +479,7 @@ class Experiment:
             if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
                 self._add(ArmSetAside(arm))
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Say that a pending play is still being made: None, as in memory its time never ends.
 
         >>> from mfbandit import UCB, Bounded
@@ -473,10 +487,13 @@ class Experiment:
         >>> exp.renew(exp.ask()) is None
         True
         """
+        refuse_in_memory(request_key=request_key)
         (due,) = self.renew_many([play], lease).values()
         return due
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Say that pending plays are still being made: all of them, or none if one is refused.
 
         Raises:
@@ -487,13 +504,14 @@ class Experiment:
         >>> list(exp.renew_many(exp.ask(2)).values())
         [None, None]
         """
+        refuse_in_memory(request_key=request_key)
         refuse_in_memory(lease=lease)
         numbers = self._renewable(plays)
         for at in numbers:
             self._add(Renewed(at))
-        return {f"{self._id}-{at}": None for at in numbers}
+        return {self.play_id(at): None for at in numbers}
 
-    def add_results(self, results: Iterable[PastResult]) -> list[Play]:
+    def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
 
         All of them, or none if one is refused. What they cost counts as spent; where that is not wanted, give a cost
@@ -505,14 +523,17 @@ class Experiment:
         >>> exp.spent, exp.stats.counts.tolist(), exp.ask().label
         (1.0, [[2, 0]], 'b')
         """
+        refuse_in_memory(request_key=request_key)
         first = len(self._state.plays)
         pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        if pairs:
+            self._say_opened()
         for asked, told in pairs:
             self._add(asked)
             self._learn(told)
         return [self.play(asked.play) for asked, _ in pairs]
 
-    def add_arm(self, label: str) -> int:
+    def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index.
 
         >>> from mfbandit import UCB, Bounded
@@ -520,13 +541,14 @@ class Experiment:
         >>> exp.add_arm("b")
         1
         """
+        refuse_in_memory(request_key=request_key)
         check_label(label)
         if label in self._state.index:
             raise InvalidArgument(f"arms must have different names, got {label!r} twice")
         self._add(ArmAdded(label))
         return len(self._state.labels) - 1
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name. It keeps its index and takes late results.
 
         >>> from mfbandit import UCB, Bounded
@@ -535,6 +557,7 @@ class Experiment:
         >>> exp.ask().label
         'b'
         """
+        refuse_in_memory(request_key=request_key)
         index = self._arm(arm)
         if index in self._state.retired:
             return
@@ -543,7 +566,7 @@ class Experiment:
             raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
         self._add(ArmRetired(index))
 
-    def restore_arm(self, arm: int | str) -> None:
+    def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
 
         >>> from mfbandit import UCB, Bounded
@@ -556,6 +579,7 @@ class Experiment:
         >>> exp.ask().label
         'a'
         """
+        refuse_in_memory(request_key=request_key)
         index = self._arm(arm)
         retired, aside = index in self._state.retired, index in self._state.aside
         if not retired and not aside:
@@ -565,7 +589,7 @@ class Experiment:
         if aside:
             self._add(ArmRestored(index))
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
 
         >>> from mfbandit import UCB, Bounded
@@ -575,10 +599,11 @@ class Experiment:
         Traceback (most recent call last):
         mfbandit.errors.ExperimentPaused: The experiment is paused; resume it to ask for plays
         """
+        refuse_in_memory(request_key=request_key)
         if not self._state.paused:
             self._add(Paused())
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again.
 
         >>> from mfbandit import UCB, Bounded
@@ -588,10 +613,11 @@ class Experiment:
         >>> exp.paused
         False
         """
+        refuse_in_memory(request_key=request_key)
         if self._state.paused:
             self._add(Resumed())
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
 
         It cannot be less than what is spent and reserved already.
@@ -602,6 +628,7 @@ class Experiment:
         >>> exp.capital
         10.0
         """
+        refuse_in_memory(request_key=request_key)
         amount = None if capital is None else positive("capital", number("capital", capital))
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
@@ -611,7 +638,7 @@ class Experiment:
         if amount != self._state.capital:
             self._add(CapitalSet(amount))
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned.
 
         >>> from mfbandit import MFUCB, UCB, Bounded
@@ -620,6 +647,7 @@ class Experiment:
         >>> exp.policy
         MFUCB(rho=1.0)
         """
+        refuse_in_memory(request_key=request_key)
         check_is_policy(policy)
         record = policy_record(policy)
         policy_from_record(record)  # the log has to be enough to go on from
@@ -628,7 +656,7 @@ class Experiment:
         if record != policy_record(self._state.policy):
             self._add(PolicySet(record))
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
 
         >>> from mfbandit import MFUCB, Bounded
@@ -638,13 +666,14 @@ class Experiment:
         >>> exp.fidelities.biases
         (0.3, 0.0)
         """
+        refuse_in_memory(request_key=request_key)
         changed = replace(self._state.fidelities, biases=biases)
         if self._state.stats.active.any():
             checked_choice(self._state.policy, self._state.stats, changed)
         if changed.biases != self._state.fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
 
-    def set_fidelities(self, fidelities: Fidelities) -> None:
+    def set_fidelities(self, fidelities: Fidelities, *, request_key: str | None = None) -> None:
         """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
 
         What was paid stays paid. A policy that remembers looks at all results again, one after the other. Whether the
@@ -657,6 +686,7 @@ class Experiment:
         >>> exp.spent, exp.ask().cost
         (1.0, 2.0)
         """
+        refuse_in_memory(request_key=request_key)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
@@ -670,7 +700,7 @@ class Experiment:
         if fidelities != self._state.fidelities:
             self._add(FidelitiesSet(record))
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people.
 
         >>> from mfbandit import UCB, Bounded
@@ -679,6 +709,7 @@ class Experiment:
         >>> exp.log
         (Noted(text='the landing page changed today'),)
         """
+        refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
         check_text("text must be", text)
@@ -727,6 +758,7 @@ class Experiment:
         for event in map(events.from_record, record["log"]):
             check_possible(experiment._state, event)
             experiment._add(event)
+        experiment.begin_incarnation()
         return experiment
 
     @classmethod
@@ -771,6 +803,16 @@ class Experiment:
         news, self._log = self._log, []
         return news
 
+    def play_id(self, number: int) -> str:
+        """The id of the play of a number.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.ask().id == exp.play_id(0)
+        True
+        """
+        return play_id(self._id, self._state.incarnations.of(number), number)
+
     def play(self, number: int) -> Play:
         """The play of a number, counted from 0 in the order of asking.
 
@@ -780,9 +822,34 @@ class Experiment:
         True
         """
         arm, fidelity = self._state.plays[number]
-        return Play(
-            f"{self._id}-{number}", arm, fidelity, self._state.fidelities.costs[fidelity], self._state.labels[arm]
-        )
+        cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
+        return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def note_unchanged(self) -> None:
+        """Write down that a request changed nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.note_unchanged()
+        >>> exp.log
+        (Unchanged(),)
+        """
+        self._add(Unchanged())
+
+    def begin_incarnation(self) -> None:
+        """Give plays asked for from now on ids that no other copy of this experiment gives out.
+
+        It is an event in the log, which comes before the next play and not before.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.begin_incarnation()
+        >>> exp.log
+        ()
+        >>> len(exp.ask().id.split("-"))
+        3
+        """
+        self._opened = Opened(new_incarnation())
 
     def expire(self, number: int) -> None:
         """Take a pending play back whose lease ran out; it still takes one late result, and its arm is not blamed.
@@ -795,6 +862,17 @@ class Experiment:
         ()
         """
         self._add(Expired(number))
+
+    def extend_leases(self, seconds: float) -> None:
+        """Say that the leases of all pending plays end so many seconds later; stores keep them.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.extend_leases(7200.0)
+        >>> exp.log
+        (LeasesExtended(seconds=7200.0),)
+        """
+        self._add(LeasesExtended(seconds))
 
     # How the verbs work
 
@@ -819,9 +897,15 @@ class Experiment:
         if self._state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
+        self._say_opened()
         number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
         return self.play(number)
+
+    def _say_opened(self) -> None:
+        if self._opened is not None:
+            opened, self._opened = self._opened, None
+            self._add(opened)
 
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
@@ -846,12 +930,23 @@ class Experiment:
         return checked_choice(self._state.policy, stats, self._state.fidelities)
 
     def _number(self, play: Play | str) -> int:
-        experiment, _, digits = (play.id if isinstance(play, Play) else str(play)).rpartition("-")
-        if experiment == self._id and digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
+        name = play.id if isinstance(play, Play) else str(play)
+        digits = name.rpartition("-")[2]
+        if digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:
             at = int(digits)
-            if at < len(self._state.plays) and (not isinstance(play, Play) or self._asked_for(play, at)):
+            # A number may be that of another play, if a copy or an older state of this experiment has given it out.
+            if at < len(self._state.plays) and self.play_id(at) == name:
+                self._check_as_asked(play, at)
                 return at
         raise UnknownPlay(f"Play not found: {play!r} was not asked from this experiment")
+
+    def _check_as_asked(self, play: Play | str, at: int) -> None:
+        if isinstance(play, Play) and (play.arm, play.fidelity) != self._state.plays[at]:
+            arm, fidelity = self._state.plays[at]
+            raise UnknownPlay(
+                f"Play not found: {play.id} is of arm {arm} at fidelity {fidelity}, "
+                f"got arm {play.arm} at fidelity {play.fidelity}"
+            )
 
     def _renewable(self, plays: Iterable[Play | str]) -> list[int]:
         numbers = [self._number(play) for play in plays]
@@ -860,10 +955,6 @@ class Experiment:
                 known = self._state.plays.outcome(at)
                 raise Conflict(f"only a pending play can be renewed, got {known}")
         return numbers
-
-    def _asked_for(self, play: Play, at: int) -> bool:
-        # A copy of this experiment, loaded from its JSON, may have used the same id for another play.
-        return (play.arm, play.fidelity) == self._state.plays[at]
 
     def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
         at = self._number(play)
@@ -892,7 +983,7 @@ class Experiment:
             return True
         known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"Play {self._id}-{event.play} already has the outcome {known}, got {event}")
+            raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {known}, got {event}")
         return False
 
     def _arm(self, arm: int | str) -> int:

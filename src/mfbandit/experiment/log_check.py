@@ -16,13 +16,17 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
+from mfbandit.experiment.incarnations import PATTERN
 from mfbandit.experiment.state import State
 
 
@@ -35,7 +39,7 @@ def check_possible(state: State, event: Event) -> None:
     mfbandit.errors.InvalidArgument: the log does not fit together:
     Told(play=7, reward=0.5, cost=1.0) after 0 plays of 1 arms
     """
-    about = (_about_plays, _about_arms, _about_settings, _about_fidelities)
+    about = (_about_plays, _about_arms, _about_settings, _about_the_store, _about_fidelities)
     if not any(possible(state, event) for possible in about):
         raise InvalidArgument(
             f"the log does not fit together: {event} after {len(state.plays)} plays of {len(state.labels)} arms"
@@ -83,6 +87,17 @@ def _about_settings(state: State, event: Event) -> bool:
             return isinstance(policy, dict)
         case Noted(text):
             return isinstance(text, str)
+    return False
+
+
+def _about_the_store(_: State, event: Event) -> bool:
+    match event:
+        case Unchanged():
+            return True
+        case LeasesExtended(seconds):
+            return _finite(seconds)
+        case Opened(incarnation):
+            return isinstance(incarnation, str) and PATTERN.fullmatch(incarnation) is not None
     return False
 
 

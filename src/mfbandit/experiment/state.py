@@ -24,13 +24,17 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     FidelitiesSet,
+    LeasesExtended,
     Noted,
+    Opened,
     Paused,
     PolicySet,
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
+from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
 from mfbandit.policies import Policy, Remembers
@@ -63,6 +67,7 @@ class State:
         self.labels: list[str] = []
         self.index: dict[str, int] = {}  # of arms, by their names
         self.plays = PlayTable()
+        self.incarnations = Incarnations()
         self.pending: dict[int, None] = {}  # numbers of plays, in the order of asking
         self.retired: set[int] = set()
         self.aside: set[int] = set()
@@ -221,7 +226,10 @@ class State:
         self.refuted.clear()
         self._remember_again()
 
-    def _nothing(self, _: Renewed | Noted) -> None:
+    def _opened(self, event: Opened) -> None:
+        self.incarnations.begin(len(self.plays), event.incarnation)
+
+    def _nothing(self, _: Renewed | Noted | LeasesExtended | Unchanged) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -361,6 +369,9 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     BiasesSet: State._biases_set,
     FidelitiesSet: State._fidelities_set,
     ArmReinstated: State._arm_reinstated,
+    LeasesExtended: State._nothing,
+    Opened: State._opened,
+    Unchanged: State._nothing,
 }
 
 

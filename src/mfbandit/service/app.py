@@ -3,7 +3,7 @@
 import json
 import time
 from collections.abc import AsyncIterator, Callable, Iterator
-from contextlib import AbstractAsyncContextManager, asynccontextmanager
+from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
@@ -23,7 +23,7 @@ from mfbandit._internal.limits import (
 )
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.errors import MFBanditError
+from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
 from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
 from mfbandit.service.api_page import api_page
@@ -101,12 +101,24 @@ def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[N
     @asynccontextmanager
     async def lifespan(_: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
+        await anyio.to_thread.run_sync(store.begin_looking)
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(_look_at_clock, store)
             tasks.start_soon(_expire_leases, store)
             yield
             tasks.cancel_scope.cancel()
+        with suppress(StoreError):  # the last look that was kept will do
+            await anyio.to_thread.run_sync(store.end_looking)
 
     return lifespan
+
+
+async def _look_at_clock(store: Store) -> None:
+    """Let the store know every second that the service is there, whatever its threads are busy with."""
+    while True:
+        with suppress(MFBanditError):  # whoever asks next is told
+            store.look()
+        await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
 
 
 async def _expire_leases(store: Store) -> None:
@@ -144,6 +156,21 @@ def _answer(content: JSON, code: int = 200) -> Response:
 
 def _play(play: Play) -> dict[str, Any]:
     return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
+
+
+def _key(body: schemas.Keyed | None) -> str | None:
+    return None if body is None else body.request_key
+
+
+def _meant(play: schemas.PlayRef | str) -> Play | str:
+    """The play that a request means; with its arm and fidelity, where they are given."""
+    if isinstance(play, str):
+        return play
+    if play.arm is None and play.fidelity is None:
+        return play.play
+    if play.arm is None or play.fidelity is None:
+        raise InvalidArgument(f"arm and fidelity of a play must be given both or neither, got {play.play} with one")
+    return Play(play.play, play.arm, play.fidelity, 0.0, "")
 
 
 def _add_service(app: FastAPI, store: Store) -> None:
@@ -219,23 +246,30 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/tell", response_model=schemas.Done, tags=["plays"])
     async def tell(name: ExperimentName, body: schemas.Tell) -> Response:
         """Tell results of plays, in any order. The same result again is fine; a different one is a conflict."""
-        results = [(result.play, result.reward, result.cost) for result in body.results]
-        await lanes.on_disk(await _opened(app, store, name), lambda experiment: experiment.tell_many(results))
+        results = [(_meant(result), result.reward, result.cost) for result in body.results]
+        await lanes.on_disk(
+            await _opened(app, store, name),
+            lambda experiment: experiment.tell_many(results, request_key=body.request_key),
+        )
         return _answer({"done": len(results)})
 
     @app.post("/api/experiments/{name}/fail", response_model=schemas.Done, tags=["plays"])
     async def fail(name: ExperimentName, body: schemas.Fail) -> Response:
         """Report plays that gave no result: their capital is released. All of them are recorded, or none."""
+        plays = [_meant(play) for play in body.plays]
         await lanes.on_disk(
-            await _opened(app, store, name), lambda experiment: experiment.fail_many(body.plays, body.cost)
+            await _opened(app, store, name),
+            lambda experiment: experiment.fail_many(plays, body.cost, request_key=body.request_key),
         )
         return _answer({"done": len(body.plays)})
 
     @app.post("/api/experiments/{name}/renew", tags=["plays"])
     async def renew(name: ExperimentName, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
         """Renew the leases of pending plays, counted from now; the answer says when they end."""
+        plays = [_meant(play) for play in body.plays]
         due = await lanes.on_disk(
-            await _opened(app, store, name), lambda experiment: experiment.renew_many(body.plays, body.lease)
+            await _opened(app, store, name),
+            lambda experiment: experiment.renew_many(plays, body.lease, request_key=body.request_key),
         )
         return {"due": due}
 
@@ -357,30 +391,30 @@ def _add_controls(app: FastAPI, store: Store) -> None:
         return _answer(experiment.status())
 
     @app.post("/api/experiments/{name}/pause", response_model=schemas.Status, tags=["controls"])
-    def pause(name: ExperimentName) -> Response:
+    def pause(name: ExperimentName, body: schemas.Keyed | None = None) -> Response:
         """Hand out no plays until it is resumed; results are still recorded."""
-        return changed(name, lambda experiment: experiment.pause())
+        return changed(name, lambda experiment: experiment.pause(request_key=_key(body)))
 
     @app.post("/api/experiments/{name}/resume", response_model=schemas.Status, tags=["controls"])
-    def resume(name: ExperimentName) -> Response:
+    def resume(name: ExperimentName, body: schemas.Keyed | None = None) -> Response:
         """Hand out plays again."""
-        return changed(name, lambda experiment: experiment.resume())
+        return changed(name, lambda experiment: experiment.resume(request_key=_key(body)))
 
     @app.post("/api/experiments/{name}/capital", response_model=schemas.Status, tags=["controls"])
     def capital(name: ExperimentName, body: schemas.Capital) -> Response:
         """Change what all plays together may cost."""
-        return changed(name, lambda experiment: experiment.set_capital(body.capital))
+        return changed(name, lambda experiment: experiment.set_capital(body.capital, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/biases", response_model=schemas.Status, tags=["controls"])
     def biases(name: ExperimentName, body: schemas.Biases) -> Response:
         """Assume other biases from now on."""
-        return changed(name, lambda experiment: experiment.set_biases(body.biases))
+        return changed(name, lambda experiment: experiment.set_biases(body.biases, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
     def policy(name: ExperimentName, body: schemas.PolicyBody) -> Response:
         """Let another policy pick plays from now on."""
         chosen = policy_from_record(body.policy.model_dump())
-        return changed(name, lambda experiment: experiment.set_policy(chosen))
+        return changed(name, lambda experiment: experiment.set_policy(chosen, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/arms", tags=["controls"])
     def add_arm(name: ExperimentName, body: schemas.NewArm) -> dict[str, int]:
@@ -390,7 +424,7 @@ def _add_controls(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/retire", response_model=schemas.Status, tags=["controls"])
     def retire(name: ExperimentName, body: schemas.OneArm) -> Response:
         """Stop asking for an arm."""
-        return changed(name, lambda experiment: experiment.retire_arm(body.arm))
+        return changed(name, lambda experiment: experiment.retire_arm(body.arm, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/restore", response_model=schemas.Status, tags=["controls"])
     def restore(name: ExperimentName, body: schemas.OneArm) -> Response:

@@ -1,7 +1,8 @@
 """An experiment of a service, over HTTP.
 
 A request that was not answered is sent again with the same request key. So a lost answer never makes a second play,
-result or arm.
+result or arm, and a repeated control never undoes what somebody else did meanwhile. Results, failures and renewals are
+the same if they come twice, and need no key.
 """
 
 import json
@@ -247,33 +248,36 @@ class RemoteExperiment:
         """Ask again and again until the next play does not fit into the capital."""
         return plays_until_exhausted(self.ask)
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order."""
-        self.tell_many([(play, reward, cost)])
+        self.tell_many([(play, reward, cost)], request_key=request_key)
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in at most a thousand results (play, reward, cost or None): all of them, or none if one is refused."""
-        told = [
-            {"play": _id(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results
-        ]
-        self._post("/tell", {"results": told})
+        told = [{**_meant(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results]
+        self._post("/tell", {"results": told, **_key(request_key)})
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
-        self.fail_many([play], cost)
+        self.fail_many([play], cost, request_key=request_key)
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give at most a thousand plays up at once: all of them, or none if one is refused."""
-        self._post("/fail", {"plays": [_id(play) for play in plays], "cost": checked_cost(cost)})
+        given = [_meant(play) for play in plays]
+        self._post("/fail", {"plays": given, "cost": checked_cost(cost), **_key(request_key)})
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Renew the lease of a pending play, counted from now; returns when it ends, None for never."""
-        (due,) = self.renew_many([play], lease).values()
+        (due,) = self.renew_many([play], lease, request_key=request_key).values()
         return due
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Renew the leases of at most a thousand plays: all of them, or none; returns when they end, by their ids."""
-        body: JSONObject = {"plays": [_id(play) for play in plays]}
+        body: JSONObject = {"plays": [_meant(play) for play in plays], **_key(request_key)}
         if lease is not None:
             body["lease"] = positive("lease", lease)
         return dict(self._post("/renew", body)["due"])
@@ -296,33 +300,35 @@ class RemoteExperiment:
         """Add an arm, which will be tried before any other; returns its index."""
         return int(self._post("/arms", {"label": label, "request_key": request_key or new_key()})["arm"])
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name."""
-        self._post("/retire", {"arm": _arm(arm)})
+        self._post("/retire", {"arm": _arm(arm), "request_key": request_key or new_key()})
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
         self._post("/restore", {"arm": _arm(arm), "request_key": request_key or new_key()})
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending plays are still recorded."""
-        self._post("/pause")
+        self._post("/pause", {"request_key": request_key or new_key()})
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again."""
-        self._post("/resume")
+        self._post("/resume", {"request_key": request_key or new_key()})
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited."""
-        self._post("/capital", {"capital": None if capital is None else number("capital", capital)})
+        amount = None if capital is None else number("capital", capital)
+        self._post("/capital", {"capital": amount, "request_key": request_key or new_key()})
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested again from the start."""
-        self._post("/biases", {"biases": [number("bias", bias) for bias in biases]})
+        assumed = [number("bias", bias) for bias in biases]
+        self._post("/biases", {"biases": assumed, "request_key": request_key or new_key()})
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned."""
-        self._post("/policy", {"policy": policy_record(policy)})
+        self._post("/policy", {"policy": policy_record(policy), "request_key": request_key or new_key()})
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write a note into the log."""
@@ -345,8 +351,15 @@ def _stats(known: JSONObject) -> Stats:
     return Stats(counts, sums, squares, pending, np.array(known["active"], dtype=np.bool_))
 
 
-def _id(play: Play | str) -> str:
-    return play.id if isinstance(play, Play) else str(play)
+def _meant(play: Play | str) -> dict[str, str | int]:
+    """A play by its id; with its arm and fidelity, which the service compares, where they are known."""
+    if isinstance(play, Play):
+        return {"play": play.id, "arm": play.arm, "fidelity": play.fidelity}
+    return {"play": str(play)}
+
+
+def _key(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"request_key": key}
 
 
 def _arm(arm: int | str) -> int | str:

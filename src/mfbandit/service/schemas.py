@@ -25,7 +25,7 @@ from mfbandit._internal.validation import LARGEST_NUMBER
 NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
 ExperimentName = Annotated[str, Path(pattern=NAME_PATTERN, description="The experiment's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
-PlayId = Annotated[str, Field(min_length=1, max_length=MAX_PLAY_ID_LENGTH, examples=["0a1b2c3d4e5f-0"])]
+PlayId = Annotated[str, Field(min_length=1, max_length=MAX_PLAY_ID_LENGTH, examples=["0a1b2c3d4e5f-6a7b8c-0"])]
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Amount = Annotated[float, Field(gt=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
@@ -89,31 +89,44 @@ class Ask(Body):
     lease: Lease | None = None
 
 
-class Result(Body):
-    """The result of one play."""
+class PlayRef(Body):
+    """A play that is meant; if its arm and fidelity are given, they must be those that were asked for."""
 
     play: PlayId
+    arm: Annotated[int, Field(ge=0, le=MAX_ARMS)] | None = None
+    fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)] | None = None
+
+
+class Result(PlayRef):
+    """The result of one play."""
+
     reward: Number
     cost: Cost | None = None
 
 
-class Tell(Body):
+class Keyed(Body):
+    """The key of a request; sent again with it, the request is done once."""
+
+    request_key: Key | None = None
+
+
+class Tell(Keyed):
     """Results; all of them are recorded, or none."""
 
     results: Annotated[list[Result], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
 
 
-class Fail(Body):
+class Fail(Keyed):
     """Plays that gave no result."""
 
-    plays: Annotated[list[PlayId], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
+    plays: Annotated[list[PlayId | PlayRef], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     cost: Cost = 0.0
 
 
-class Renew(Body):
+class Renew(Keyed):
     """Plays whose leases are to be renewed."""
 
-    plays: Annotated[list[PlayId], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
+    plays: Annotated[list[PlayId | PlayRef], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     lease: Lease | None = None
 
 
@@ -147,19 +160,19 @@ class NewArm(Body):
     request_key: Key | None = None
 
 
-class Capital(Body):
+class Capital(Keyed):
     """What all plays together may cost, those made so far included; null is unlimited."""
 
     capital: Amount | None
 
 
-class Biases(Body):
+class Biases(Keyed):
     """The biases that are assumed, one for each fidelity; the last is 0."""
 
     biases: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
 
 
-class PolicyBody(Body):
+class PolicyBody(Keyed):
     """The policy that picks plays from now on."""
 
     policy: Named

@@ -23,6 +23,7 @@ from mfbandit.experiment import (
     BiasRefuted,
     Event,
     Failed,
+    LeasesExtended,
     Told,
 )
 from mfbandit.policies import Policy
@@ -325,6 +326,8 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
             return f"arm added: {label}"
         case ArmRetired(arm) | ArmSetAside(arm) | ArmRestored(arm) | ArmReinstated(arm):
             return f"{_ARM_EVENTS[type(event)]}: {labels[arm]}"
+        case LeasesExtended(seconds):
+            return f"leases extended by {readable(seconds)} s: the service was away, or the clock jumped"
         case BiasRefuted(fidelity, arm, needed):
             return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
     kind = type(event)

@@ -11,7 +11,18 @@ from typing import Any, TypeVar
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS, MAX_VALUE_SHOWN
 from mfbandit._internal.typing import JSON, JSONObject
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment import ArmAdded, Asked, Expired, Failed, PastResult, Record, Told, to_record
+from mfbandit.experiment import (
+    ArmAdded,
+    Asked,
+    Expired,
+    Failed,
+    Opened,
+    PastResult,
+    Record,
+    Told,
+    play_id,
+    to_record,
+)
 
 T = TypeVar("T", int, float)
 
@@ -54,34 +65,34 @@ def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str])
     demo-1,0,a,0,1970-01-01T00:01:00+00:00,pending,,,
     <BLANKLINE>
     """
-    names, known, pending = list(labels), set(labels), dict[int, tuple[Asked, float, str]]()
+    names, known, pending = list(labels), set(labels), dict[int, tuple[Asked, float, str, str]]()
+    incarnation = ""
     yield _line(PLAY_COLUMNS)
     for record in records:
         match record.event:
             case ArmAdded(label):
                 if label not in known:
                     names.append(label)
+            case Opened(incarnation):
+                continue
             case Asked(play) as asked:
-                pending[play] = asked, record.time, "pending"
+                pending[play] = asked, record.time, play_id(experiment, incarnation, play), "pending"
             case Expired(play):
-                pending[play] = *pending[play][:2], "expired"
+                pending[play] = *pending[play][:3], "expired"
             case Told(play, reward, cost):
-                yield _line(_play(experiment, pending.pop(play), names, ("told", record.time, reward, cost)))
+                yield _line(_play(pending.pop(play), names, ("told", record.time, reward, cost)))
             case Failed(play, cost):
-                yield _line(_play(experiment, pending.pop(play), names, ("failed", record.time, "", cost)))
+                yield _line(_play(pending.pop(play), names, ("failed", record.time, "", cost)))
             case _:
                 continue
     for left in pending.values():
-        yield _line(_play(experiment, left, names, (left[2], None, "", "")))
+        yield _line(_play(left, names, (left[3], None, "", "")))
 
 
-def _play(
-    experiment: str, pending: tuple[Asked, float, str], labels: Sequence[str], outcome: tuple[Any, ...]
-) -> tuple[Any, ...]:
-    asked, time, _ = pending
+def _play(pending: tuple[Asked, float, str, str], labels: Sequence[str], outcome: tuple[Any, ...]) -> tuple[Any, ...]:
+    asked, time, play, _ = pending
     kind, settled, reward, cost = outcome
     when = "" if settled is None else _when(settled)
-    play = f"{experiment}-{asked.play}"
     return play, asked.arm, labels[asked.arm], asked.fidelity, _when(time), kind, when, reward, cost
 
 

@@ -4,7 +4,18 @@ import heapq
 
 import numpy as np
 
-from mfbandit.experiment import CODES, Asked, Expired, Failed, PackedLog, Record, Renewed, Told
+from mfbandit.experiment import (
+    CODES,
+    Asked,
+    Expired,
+    Failed,
+    LeasesExtended,
+    Packed,
+    PackedLog,
+    Record,
+    Renewed,
+    Told,
+)
 
 SMALL_QUEUE = 64  # entries, which are not worth being sorted out
 
@@ -34,9 +45,11 @@ class Leases:
                 self.due[event.play] = record.due
                 heapq.heappush(self._queue, (record.due, event.play))
                 if len(self._queue) > 2 * len(self.due) + SMALL_QUEUE:
-                    self._make_queue()
+                    self._queue_all()
         elif isinstance(event, Told | Failed | Expired):
             self.due.pop(event.play, None)
+        elif isinstance(event, LeasesExtended):
+            self._extend(event.seconds)
 
     def apply_all(self, log: PackedLog) -> None:
         """Move on by all events of a packed log; what one at a time gives.
@@ -46,7 +59,15 @@ class Leases:
         >>> leases.due
         {0: 60.0}
         """
-        kinds, plays, due = log.rows["kind"], log.rows["play"], log.rows["due"]
+        start = 0
+        for place in np.flatnonzero(log.rows["kind"] == CODES[LeasesExtended]).tolist():
+            self._apply_stretch(log.rows[start:place])
+            self.apply(log.texts[place])
+            start = place + 1
+        self._apply_stretch(log.rows[start:])
+
+    def _apply_stretch(self, rows: Packed) -> None:
+        kinds, plays, due = rows["kind"], rows["play"], rows["due"]
         settled = plays[np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)])]
         leased = np.flatnonzero((kinds == CODES[Asked]) | (kinds == CODES[Renewed]))
         pending = leased[~np.isin(plays[leased], settled)]
@@ -57,10 +78,14 @@ class Leases:
             del self.due[play]
         kept = last[~np.isnan(due[last])]
         self.due.update(zip(plays[kept].tolist(), due[kept].tolist(), strict=True))
-        self._make_queue()
+        self._queue_all()
 
-    def _make_queue(self) -> None:
-        """Leave void entries out."""
+    def _extend(self, seconds: float) -> None:
+        self.due = {play: end + seconds for play, end in self.due.items()}
+        self._queue_all()
+
+    def _queue_all(self) -> None:
+        """Queue the leases that are there, and leave void entries out."""
         self._queue = [(end, play) for play, end in self.due.items()]
         heapq.heapify(self._queue)
 

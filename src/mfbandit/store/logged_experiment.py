@@ -19,6 +19,7 @@ from mfbandit.experiment import (
     Event,
     Experiment,
     Failed,
+    Opened,
     Packed,
     PackedLog,
     Record,
@@ -29,8 +30,9 @@ from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
 from mfbandit.store.leases import Leases
 from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
+from mfbandit.store.outages import Outages
 from mfbandit.store.recent import RecentEvents
-from mfbandit.store.request_keys import RequestKeys
+from mfbandit.store.request_keys import RequestKeys, key_of
 from mfbandit.store.writer import LogEnd, Ticket, Writer
 
 NUMBERS_PER_QUERY = 500
@@ -50,6 +52,11 @@ class Home(Protocol):
     @property
     def clock(self) -> Callable[[], float]:
         """Seconds since 1970."""
+        ...
+
+    @property
+    def outages(self) -> Outages:
+        """When a service over it was away."""
         ...
 
     @property
@@ -83,6 +90,8 @@ class LogState:
         requests: the requests that had keys.
         recent: what happened lately.
         events: how many events there are, those included that are not on disk yet.
+        outages_seen: how many of the store's outages the leases were extended by.
+        owed: seconds by which they are to be extended for earlier ones.
     """
 
     entry: Entry
@@ -93,6 +102,8 @@ class LogState:
     requests: RequestKeys
     recent: RecentEvents
     events: int
+    outages_seen: int
+    owed: float
 
     def take_news(self, now: float, request: str | None, due: float | None) -> list[Record]:
         """Number the core's new events as those of one request, and fold them into everything else."""
@@ -100,7 +111,8 @@ class LogState:
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
-            records.append(record := Record(self.events, now, event, until, request))
+            key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
+            records.append(record := Record(self.events, now, event, until, key))
             self.leases.apply(record)
             self.requests.apply(record)
             self.recent.apply(record)
@@ -109,9 +121,15 @@ class LogState:
 
 @dataclass(frozen=True)
 class Repeatable(Generic[T]):
-    """A request that may come again: its key, the kinds its first event may have, and its answer from what it made."""
+    """A request that may come again.
 
-    key: str
+    Args:
+        text: its key and the digest of its content.
+        kinds: that its first event may have.
+        answer: its answer, from what it made.
+    """
+
+    text: str
     kinds: tuple[type[Event], ...]
     answer: Callable[[Experiment, list[int]], T]
 
@@ -188,15 +206,20 @@ class LoggedExperiment:
         """
         writer = self.home.writer()
         with self.current() as folded:
-            made = None if request is None else folded.requests.find(request.key, *request.kinds)
+            made = None if request is None else folded.requests.find(request.text, *request.kinds)
             if request is not None and made is not None:
                 return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
-            key = None if request is None else request.key
+            text = None if request is None else request.text
             with self._stale_unless_done():
-                news = self._expired(folded) if expire else []
+                news = self._extended(folded)
+                news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
-                news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
+                made_now = folded.take_news(self.home.clock(), text, until)  # what came before an error has happened
+                if text is not None and not made_now and not isinstance(result, _Raised):
+                    folded.core.note_unchanged()
+                    made_now = folded.take_news(self.home.clock(), text, until)
+                news += made_now
                 ticket = self._hand_in(writer, folded, news)
         try:
             if isinstance(result, _Raised):
@@ -216,7 +239,7 @@ class LoggedExperiment:
                 return None
             writer = self.home.writer()
             with self._stale_unless_done():
-                news = self._expired(folded)
+                news = self._extended(folded) + self._expired(folded)
                 return self._hand_in(writer, folded, news)
 
     def _hand_in(self, writer: Writer, folded: LogState, news: list[Record]) -> Ticket:
@@ -224,6 +247,19 @@ class LoggedExperiment:
         if not news:
             return writer.confirm(self._generation)
         return writer.submit((folded.end, news), self._generation)
+
+    def _extended(self, folded: LogState) -> list[Record]:
+        """Extend all leases by the time that the service was away since this was called last."""
+        now, outages = self.home.clock(), self.home.outages
+        outages.look(now)
+        if folded.outages_seen == len(outages) and not folded.owed:
+            return []
+        number = len(outages)
+        seconds = folded.owed + outages.seconds(folded.outages_seen, number)
+        folded.outages_seen, folded.owed = number, 0.0
+        if folded.leases.due:
+            folded.core.extend_leases(seconds)
+        return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:
         """Take back the plays whose leases have run out."""
@@ -258,7 +294,7 @@ class LoggedExperiment:
     def records(self, after: int = 0) -> Iterator[Record]:
         """Events with their numbers and times; those after number ``after``."""
         with closing(self.home.read()) as connection:
-            yield from read_records(connection, entry(connection, self.name), after)
+            yield from map(_with_key_alone, read_records(connection, entry(connection, self.name), after))
 
     def page(self, after: int, limit: int) -> list[Record]:
         """At most ``limit`` events after number ``after``; plays and results as they were folded."""
@@ -266,7 +302,7 @@ class LoggedExperiment:
             records = read_page(connection, entry(connection, self.name), after, limit)
         with self.current() as folded:
             _check_as_folded(folded, records)
-        return records
+        return [_with_key_alone(record) for record in records]
 
     def _load(self) -> LogState:
         with closing(self.home.read()) as connection, connection.reading():
@@ -274,10 +310,14 @@ class LoggedExperiment:
             rows, end = read_all(connection, of)
             log = PackedLog(rows, _texts(connection, of, rows))
             folded = self._begin(of, end)
+            last = float(rows["time"][-1]) if len(rows) else of.created
+            folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.recent.apply_all(log)
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
+        if not self.home.read_only:
+            folded.core.begin_incarnation()
         return folded
 
     def _begin(self, of: Entry, end: LogEnd) -> LogState:
@@ -290,8 +330,21 @@ class LoggedExperiment:
             raise InvalidArgument(f"{where} cannot be opened: {error}") from None
         state = core.folded
         return LogState(
-            of, end, core, first["lease"], Leases(), RequestKeys(state), RecentEvents(state), events=end.head
+            of,
+            end,
+            core,
+            first["lease"],
+            Leases(),
+            RequestKeys(state),
+            RecentEvents(state),
+            events=end.head,
+            outages_seen=len(self.home.outages),
+            owed=0.0,
         )
+
+
+def _with_key_alone(record: Record) -> Record:
+    return record if record.request is None else record._replace(request=key_of(record.request))
 
 
 @dataclass(frozen=True)

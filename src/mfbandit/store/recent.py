@@ -6,11 +6,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfbandit.core import Play
-from mfbandit.experiment import CODES, Asked, Expired, Failed, PackedLog, Record, Renewed, State, Told
+from mfbandit.experiment import (
+    CODES,
+    Asked,
+    Expired,
+    Failed,
+    Opened,
+    PackedLog,
+    Record,
+    Renewed,
+    State,
+    Told,
+    Unchanged,
+)
 from mfbandit.experiment.codec import ABOUT_PLAYS
 from mfbandit.store.timeline import Timeline
 
 RECENT = 12  # plays, events and leases that are shown
+NOT_SHOWN = (Opened, Unchanged)  # which say nothing to people
 
 
 @dataclass(frozen=True)
@@ -52,7 +65,7 @@ class RecentEvents:
             self.timeline.add(record.time, self._state.plays.fidelities[event.play], event.cost)
         if isinstance(event, Told | Failed | Expired):
             self.settled.append((record.time, event.play))
-        elif not isinstance(event, Asked | Renewed):
+        elif not isinstance(event, (Asked, Renewed, *NOT_SHOWN)):
             self.events.append(record._replace(request=None))
 
     def apply_all(self, log: PackedLog) -> None:
@@ -63,5 +76,6 @@ class RecentEvents:
         self.timeline.add_all(paid["time"], fidelities, paid["cost"])
         settled = np.flatnonzero(np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)]))[-RECENT:]
         self.settled.extend((float(rows["time"][i]), int(rows["play"][i])) for i in settled)
-        for place in np.flatnonzero(kinds >= ABOUT_PLAYS)[-RECENT:].tolist():
+        shown = (kinds >= ABOUT_PLAYS) & ~np.isin(kinds, [CODES[kind] for kind in NOT_SHOWN])
+        for place in np.flatnonzero(shown)[-RECENT:].tolist():
             self.events.append(Record(place + 1, float(rows["time"][place]), log.event(place)))

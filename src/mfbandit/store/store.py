@@ -24,10 +24,13 @@ from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.locks import LocksByName
 from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
+from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
 from mfbandit.store.writer import Job, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+LOOKS_KEPT_EVERY_SECONDS = 10.0
+_LOOKS = "looks"  # the row that says when a service looked at the clock last
 
 
 class Store:
@@ -70,6 +73,8 @@ class Store:
         self._pid = os.getpid()
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
+        self._outages = Outages()
+        self._looks_kept_at = -1e9
         self._tokens: dict[str, Token] = {}
         self._tokens_at = -1e9
         if read_only:
@@ -207,6 +212,31 @@ class Store:
                 opened.forget()
             self._write(lambda connection: _delete(connection, number))
 
+    # The clock of a service over this store
+
+    def begin_looking(self) -> None:
+        """Look at the clock from now on, so that leases are extended by the time that the service is away."""
+        with closing(self.read()) as connection:
+            rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (_LOOKS,))
+        self._outages.begin(self._clock(), str(rows[0][0]) if rows else "")
+        self._write(self._keep_looks)
+
+    def look(self) -> None:
+        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
+        self._outages.look(self._clock())
+        if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
+            self._looks_kept_at = time.monotonic()
+            self.writer().submit(self._keep_looks)
+
+    def end_looking(self) -> None:
+        """Look no more, and keep when that was."""
+        self._write(self._keep_looks)
+        self._outages.end()
+
+    def _keep_looks(self, connection: Connection) -> None:
+        connection.run("DELETE FROM mfbandit_store WHERE key = ?", (_LOOKS,))
+        connection.insert("mfbandit_store", ("key", "value"), [(_LOOKS, self._outages.to_keep())])
+
     # Tokens of a service over this store
 
     def create_token(self, name: str, scope: str) -> str:
@@ -260,6 +290,11 @@ class Store:
     def clock(self) -> Callable[[], float]:
         """Seconds since 1970."""
         return self._clock
+
+    @property
+    def outages(self) -> Outages:
+        """When a service over it was away."""
+        return self._outages
 
     @property
     def read_only(self) -> bool:
