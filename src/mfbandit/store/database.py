@@ -134,7 +134,7 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, SQLite(f"{folder}/a.db").hold("a test") as connection:
     ...     with transaction(connection):
-    ...         connection.run("CREATE TABLE t (a BIGINT)")
+    ...         _ = connection.run("CREATE TABLE t (a BIGINT)")
     ...     connection.query("SELECT count(*) FROM t")
     [(0,)]
     """
