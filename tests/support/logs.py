@@ -14,6 +14,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -108,7 +109,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
             log.add(Told(play, reward, cost), time=time, request=request)
             if draw(st.booleans()):
-                log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+                _refute(draw, log, arm, time, request)
     elif kind in ("tell", "fail", "expire", "renew") and pending:
         play = draw(st.sampled_from(pending))
         events: dict[str, Event] = {
@@ -148,3 +149,9 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
+
+
+def _refute(draw, log: Written, arm: int, time: float, request: str | None) -> None:
+    log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+    if draw(st.booleans()):
+        log.add(BiasesWidened([0.6, 0.0]), time=time, request=request)

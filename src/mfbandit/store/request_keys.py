@@ -16,6 +16,7 @@ from mfbandit.experiment import (
     WITH_TEXT,
     ArmAdded,
     Asked,
+    BiasesWidened,
     BiasRefuted,
     Event,
     PackedLog,
@@ -121,7 +122,7 @@ class RequestKeys:
     def apply(self, record: Record) -> None:
         """Move on by one event."""
         event, text = record.event, record.request
-        if text is None or isinstance(event, BiasRefuted):  # which a result of the request caused
+        if text is None or isinstance(event, BiasRefuted | BiasesWidened):  # which a result of the request caused
             return
         key, _, digest = text.partition(SEPARATOR)
         request = self.known.get(key)
