@@ -257,8 +257,9 @@ class LoggedExperiment:
         number = len(outages)
         seconds = folded.owed + outages.seconds(folded.outages_seen, number)
         folded.outages_seen, folded.owed = number, 0.0
-        if folded.leases.due:
-            folded.core.extend_leases(seconds)
+        if not folded.leases.due:
+            return []
+        folded.core.extend_leases(seconds)
         return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:
