@@ -12,8 +12,8 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
-from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME
-from mfbandit._internal.validation import positive
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MAX_ITEMS_PER_REQUEST
+from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
@@ -22,7 +22,7 @@ from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.locks import LocksByName
-from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
@@ -186,7 +186,26 @@ class Store:
         """The names of all experiments, in the order in which they were made."""
         self._check_usable()
         with closing(self.read()) as connection:
-            return tuple(found.name for found in entries(connection))
+            return tuple(name for _, name in names_after(connection, 0, None))
+
+    def list_page(self, *, after: int = 0, limit: int = MAX_ITEMS_PER_REQUEST) -> tuple[tuple[str, ...], int | None]:
+        """A page of the names of experiments, and where the next page begins.
+
+        Args:
+            after: 0 for the first page, then what the page before returned.
+            limit: how many names at most.
+
+        Returns:
+            The names, and ``after`` of the next page; None if this is the last one.
+        """
+        if whole("after", after) < 0:
+            raise InvalidArgument(f"after must be at least 0, got {after}")
+        if whole("limit", limit) < 1:
+            raise InvalidArgument(f"limit must be at least 1, got {limit}")
+        self._check_usable()
+        with closing(self.read()) as connection:
+            rows = names_after(connection, after, limit + 1)
+        return tuple(name for _, name in rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None
 
     def delete(self, name: str, *, confirm: str) -> None:
         """Delete an experiment and its log, for good.
@@ -326,10 +345,10 @@ class Store:
     def _made_by(self, name: str, request_key: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
         with closing(self.read()) as connection:
-            found = [other for other in entries(connection) if other.name == name]
-        if found and (request_key is None or found[0].request != request_key):
+            found = find_entry(connection, name)
+        if found is not None and (request_key is None or found.request != request_key):
             raise Conflict(f"Experiment {name!r} already exists in {self.name}")
-        return bool(found)
+        return found is not None
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
