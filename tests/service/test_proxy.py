@@ -5,6 +5,7 @@ import socket
 import ssl
 import subprocess
 import sys
+from importlib.resources import files
 from typing import Any
 
 import httpx
@@ -130,6 +131,11 @@ class TestPrefix:
             assert len(places) > 2 or page == "/nowhere"
         done = door().post(f"{prefix}/experiments/ads/do/pause", data={"x": ""}, headers={**headers, "cookie": cookie})
         assert (done.status_code, done.headers["location"]) == (303, "/bandits/experiments/ads")
+
+    def test_no_template_forgets_it(self):
+        for file in (files("mfbandit.service") / "templates").iterdir():
+            places = re.findall(r"""(?:href|src|action|hx-[a-z]+)=["']([^"']*/[^"']*)["']""", file.read_text())
+            assert [place for place in places if not place.startswith("{{ root }}")] == [], file.name
 
     def test_of_the_openapi_document(self, door):
         for prefix in ("/bandits", ""):
