@@ -22,8 +22,11 @@ from mfbandit.errors import (
 from mfbandit.experiment import events
 from mfbandit.experiment.assumptions import Assumptions
 from mfbandit.experiment.checks import (
+    SavedLabels,
+    check_fidelity_names,
     check_is_policy,
     check_label,
+    check_text,
     checked_capital,
     checked_choice,
     checked_labels,
@@ -112,6 +115,8 @@ class Experiment:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
+        if not isinstance(arms, SavedLabels):
+            check_fidelity_names(fidelities)
         self._state = State(policy, fidelities, checked_labels(arms))
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._state.stats
@@ -714,6 +719,7 @@ class Experiment:
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
             raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
+        check_fidelity_names(fidelities)
         record = json.loads(json.dumps(fidelities_record(fidelities)))  # as a log that is read back has it
         if fidelities_from_record(record, known=concentrations(self._state.fidelities)) != fidelities:
             raise InvalidArgument("fidelities must have concentrations of the package, or those they had before")
@@ -735,6 +741,7 @@ class Experiment:
         refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
+        check_text("text must be", text)
         self._add(Noted(text))
 
     def with_patience(self, seconds: float) -> Self:
@@ -799,12 +806,12 @@ class Experiment:
         >>> Experiment.from_definition(exp.definition).id == exp.id
         True
         """
-        given = fidelities or fidelities_from_record(definition["fidelities"])
+        given, arms = fidelities or fidelities_from_record(definition["fidelities"]), definition["arms"]
         if list(given.costs) != [*(definition["fidelities"].get("costs") or ())]:
             raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(definition["policy"]),
-            arms=definition["arms"],
+            arms=SavedLabels(arms) if isinstance(arms, list) else arms,
             fidelities=given,
             capital=definition["capital"],
             widen=definition.get("widen", False),

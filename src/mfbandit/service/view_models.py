@@ -88,6 +88,15 @@ def list_row(experiment: DurableExperiment) -> dict[str, Any]:
     }
 
 
+def unread_row(name: str, state: str, detail: str) -> dict[str, Any]:
+    """Return a row of the list of experiments for one whose numbers are not known.
+
+    >>> unread_row("ads", "damaged", "its log is damaged")["state"]
+    'damaged'
+    """
+    return {"name": name, "state": state, "detail": detail}
+
+
 def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
     """Return everything on the page of an experiment.
 
