@@ -337,10 +337,16 @@ def _add_views(app: FastAPI, store: Store) -> None:
         name: ExperimentName,
         rho: Annotated[float | None, Query(gt=0, le=MAX_RHO, description="Exploration of the widths.")] = None,
     ) -> Response:
-        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result."""
+        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result.
+
+        Where noise or biases are not known, they are the policy's own intervals; ``kind`` says which.
+        """
         table = store.open(name).bounds(rho)
         fields = ("plays", "means", "widths", "lower", "upper")
-        content = strict_json({field: getattr(table, field).tolist() for field in fields})
+        arrays = {field: getattr(table, field).tolist() for field in fields}
+        content = strict_json(
+            {"kind": table.kind, "arms": list(table.labels), "fidelities": list(table.fidelities), **arrays}
+        )
         return Response(content, media_type="application/json")
 
     @app.get("/api/experiments/{name}/audit", tags=["views"])
