@@ -201,7 +201,7 @@ class TestNoTokenLeft:
         with Store(tmp_path / "a.db") as store:
             token = store.create_token("new", "read")
         with served(tmp_path / "a.db") as service, talking(service.url, token) as client:
-            assert client.get("/api/experiments").json() == {"experiments": ["ads"]}
+            assert client.get("/api/experiments").json()["experiments"] == ["ads"]
 
     def test_also_where_the_tokens_are_from_before_the_mark(self, tmp_path):
         with Store(tmp_path / "a.db") as store:
