@@ -26,7 +26,7 @@ from mfbandit.store.log_reader import entries, entry, first_digest
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
-from mfbandit.store.writer import Job, Writer
+from mfbandit.store.writer import Job, Ticket, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
 LOOKS_KEPT_EVERY_SECONDS = 10.0
@@ -75,6 +75,8 @@ class Store:
         self._open: dict[str, DurableExperiment] = {}
         self._outages = Outages()
         self._looks_kept_at = -1e9
+        self._looks_kept: Ticket | None = None
+        self._looks_fail = False
         self._tokens: dict[str, Token] = {}
         self._tokens_at = -1e9
         if read_only:
@@ -205,11 +207,17 @@ class Store:
         self._write(self._keep_looks)
 
     def look(self) -> None:
-        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
-        self._outages.look(self._clock())
+        """Look at the clock; a service does this every second, and now and then it is kept on disk.
+
+        While that fails, the service is as good as away: results cannot be told, nor leases renewed.
+        """
+        failed = None if self._looks_kept is None else self._looks_kept.failed()
+        self._looks_fail = self._looks_fail if failed is None else failed
+        if not self._looks_fail:
+            self._outages.look(self._clock())
         if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
             self._looks_kept_at = time.monotonic()
-            self.writer().submit(self._keep_looks)
+            self._looks_kept = self.writer().submit(self._keep_looks)
 
     def end_looking(self) -> None:
         """Look no more, and keep when that was."""
