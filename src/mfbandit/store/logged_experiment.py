@@ -166,6 +166,13 @@ class LoggedExperiment:
                 self._generation = generation
             yield self._folded
 
+    def busy(self, patience: float) -> bool:
+        """Whether somebody is at work on it, for as long as ``patience`` says, in seconds."""
+        if not self._lock.acquire(timeout=patience):
+            return True
+        self._lock.release()
+        return False
+
     @contextmanager
     def if_free(self) -> Iterator[LogState | None]:
         """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
