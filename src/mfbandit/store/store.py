@@ -27,9 +27,10 @@ from mfbandit.store.log_reader import entry, find_entry, first_digest, names_aft
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
-from mfbandit.store.writer import Job, Writer
+from mfbandit.store.writer import Job, Ticket, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+HAD_TOKENS = "had tokens"  # among the facts of a store: it stays closed to those without a token
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
 
@@ -80,7 +81,10 @@ class Store:
         self._open: dict[str, DurableExperiment] = {}
         self._outages = Outages()
         self._looks_kept_at = -1e9
+        self._looks_kept: Ticket | None = None
+        self._looks_fail = False
         self._tokens: dict[str, Token] = {}
+        self._had_tokens = False
         self._tokens_at = -1e9
         self._reading_tokens = threading.Lock()
         if read_only:
@@ -237,11 +241,17 @@ class Store:
         self._write(self._keep_looks)
 
     def look(self) -> None:
-        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
-        self._outages.look(self._clock())
+        """Look at the clock; a service does this every second, and now and then it is kept on disk.
+
+        While that fails, the service is as good as away: results cannot be told, nor leases renewed.
+        """
+        failed = None if self._looks_kept is None else self._looks_kept.failed()
+        self._looks_fail = self._looks_fail if failed is None else failed
+        if not self._looks_fail:
+            self._outages.look(self._clock())
         if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
             self._looks_kept_at = time.monotonic()
-            self.writer().submit(self._keep_looks)
+            self._looks_kept = self.writer().submit(self._keep_looks)
 
     def end_looking(self) -> None:
         """Look no more, and keep when that was."""
@@ -264,7 +274,12 @@ class Store:
         text, token = new_token(name, scope, self._clock())
         row = (token.id, token.name, token.hash, token.scope, token.created)
         columns = ("id", "name", "hash", "scope", "created")
-        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
+
+        def job(connection: Connection) -> None:
+            connection.insert("mfbandit_tokens", columns, [row])
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))
+
+        self._write(job)
         self._tokens_at = -1e9
         self._read_tokens_if_possible()
         return text
@@ -273,9 +288,18 @@ class Store:
         """Revoke a token, by its id."""
         if token not in self.tokens():
             raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
-        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
+
+        def job(connection: Connection) -> None:
+            connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))  # it may be of a store from before the mark
+
+        self._write(job)
         self._tokens_at = -1e9
         self._read_tokens_if_possible()
+
+    def needs_token(self) -> bool:
+        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
+        return bool(self.tokens()) or self._had_tokens
 
     def tokens(self) -> dict[str, Token]:
         """All tokens, by their ids.
@@ -297,6 +321,8 @@ class Store:
         with self._reading_tokens:  # what was read first must not replace what was read later
             with closing(self.read()) as connection:
                 rows = connection.query(_TOKENS)
+                marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
+            self._had_tokens = self._had_tokens or bool(marks)
             self._tokens = {row[0]: Token(*row) for row in rows}
             self._tokens_at = time.monotonic()
 
@@ -373,6 +399,9 @@ class Store:
 
 _TOKEN = ("id", "name", "hash", "scope", "created")
 _TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
+
+
+_MARK_TOKENS = "INSERT INTO mfbandit_store (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 
 def check_definition(
