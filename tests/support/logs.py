@@ -14,6 +14,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -102,7 +103,7 @@ def _import(draw, log: Written, active: list[int], request: str | None, time: fl
         mark, text = (None, request) if name is None else (import_mark(name), f"\t{name}")
         log.add(Told(play, reward, cost), time=time, due=mark, request=text)
         if draw(st.booleans()):
-            log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+            _refute(draw, log, arm, time, request)
 
 
 def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
@@ -157,3 +158,9 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
+
+
+def _refute(draw, log: Written, arm: int, time: float, request: str | None) -> None:
+    log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+    if draw(st.booleans()):
+        log.add(BiasesWidened([0.6, 0.0]), time=time, request=request)

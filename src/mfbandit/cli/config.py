@@ -28,6 +28,7 @@
     [experiment]              # for `mfbandit experiment create`, instead of [problem]
     arms = ["ad-a", "ad-b"]   # or how many
     capital = 1e5             # unlimited if left out
+    widen = true              # raise biases that results refute; false if left out
     lease = 3600              # seconds; 0 is for ever
 
 Every error names the file, the table, the key and the rule.
@@ -191,7 +192,7 @@ class Config:
         Arms and fidelities come from [problem] where there is one; the policy is the first of [[policies]].
         """
         table = self.table("experiment")
-        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "lease": NUMBER})
+        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "widen": FLAG, "lease": NUMBER})
         table.close()
         if self.has("problem"):
             problem = self.problem()

@@ -24,9 +24,10 @@ def create(
 ) -> Answer:
     """Create an experiment from a TOML file.
 
-    [experiment] has arms (names, or how many), and optionally capital and lease (seconds, 0 for none). [fidelities]
-    and [[policies]] are as for simulate; the first policy is used, MFUCB by default. A file for simulate will do, too:
-    its [problem] says how many arms there are, and what is known of the fidelities.
+    [experiment] has arms (names, or how many), and optionally capital, lease (seconds, 0 for none) and widen (true:
+    biases that results refute are raised at once). [fidelities] and [[policies]] are as for simulate; the first policy
+    is used, MFUCB by default. A file for simulate will do, too: its [problem] says how many arms there are, and what is
+    known of the fidelities.
     """
     from mfbandit.cli.config import Config
     from mfbandit.cli.toml_table import at

@@ -52,7 +52,13 @@ def _arms(record: Status) -> str:
 
 
 def _best(record: Status) -> str:
-    return "no result yet" if record["best"] is None else f"{record['best_label']} (arm {record['best']})"
+    if record["best"] is None:
+        return "no result yet"
+    best = f"{record['best_label']} (arm {record['best']})"
+    if record["doubt"] is None:
+        return best
+    other = "" if record["runner_up"] is None else f" (or {record['runner_up_label']}, arm {record['runner_up']})"
+    return f"{best}, in doubt{other}: {record['doubt']}"
 
 
 def leading_arms(bounds: Bounds, top: int) -> str:

@@ -1,6 +1,6 @@
 """Fidelities, statistics of results, and the bounds computed from them (eqs. 1 to 4): pure functions over arrays."""
 
-from mfbandit.core.audit import Audit, audit, needed_bias, scales
+from mfbandit.core.audit import Audit, audit, needed_bias, refuting, scales
 from mfbandit.core.bounds import (
     Bounds,
     bounds_table,
@@ -15,6 +15,7 @@ from mfbandit.core.budget import limit, spending
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian, rates
 from mfbandit.core.divergence import kl, kl_upper
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.settled import ruled_out
 from mfbandit.core.stats import Play, Stats
 
 __all__ = [
@@ -36,6 +37,8 @@ __all__ = [
     "most_promising",
     "needed_bias",
     "rates",
+    "refuting",
+    "ruled_out",
     "safest",
     "scales",
     "spending",

@@ -21,6 +21,7 @@ from mfbandit.experiment.events import (
     ArmRetired,
     ArmSetAside,
     Asked,
+    BiasesWidened,
     BiasRefuted,
     Event,
     Expired,
@@ -35,6 +36,7 @@ from mfbandit.experiment.events import (
     to_record,
 )
 from mfbandit.experiment.experiment import Experiment
+from mfbandit.experiment.headline import Headline, conflicting
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.play_table import PlayTable
@@ -63,10 +65,12 @@ __all__ = [
     "ArmSetAside",
     "Asked",
     "BiasRefuted",
+    "BiasesWidened",
     "Event",
     "Experiment",
     "Expired",
     "Failed",
+    "Headline",
     "History",
     "Incarnations",
     "LeasesExtended",
@@ -86,6 +90,7 @@ __all__ = [
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "conflicting",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",

@@ -9,15 +9,14 @@ from typing import Any, Self, overload
 
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
-from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit
+from mfbandit._internal.validation import flag, number, positive, whole
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
     ExperimentPaused,
     InvalidArgument,
     NoActiveArms,
-    NoResults,
     UnknownPlay,
 )
 from mfbandit.experiment import events
@@ -38,6 +37,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -54,11 +54,13 @@ from mfbandit.experiment.events import (
     Told,
     Unchanged,
 )
+from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
+from mfbandit.experiment.recommendation import recommended
 from mfbandit.experiment.serialization import (
     FORMAT,
     experiment_record,
@@ -69,7 +71,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
-from mfbandit.policies import Policy
+from mfbandit.policies import Policy, uses_biases
 
 FAILURES_IN_A_ROW = 3
 
@@ -85,6 +87,7 @@ class Experiment:
         arms: the options: their names, or how many there are.
         fidelities: costs, biases and noise of each fidelity.
         capital: what all plays together may cost; None is unlimited.
+        widen: whether biases that results refute are raised at once, to those that :meth:`audit` suggests.
 
     >>> from mfbandit import MFUCB, SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
@@ -103,6 +106,7 @@ class Experiment:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
+        widen: bool = False,
     ) -> None:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
@@ -114,12 +118,15 @@ class Experiment:
         self._state.capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
         self._assumed = fidelities, Assumptions.of(fidelities)
         self._id = secrets.token_hex(6)
-        self._first = {
+        self._first: dict[str, Any] = {
             "policy": policy_record(policy),
             "fidelities": fidelities_record(fidelities),
             "arms": list(self._state.labels),
             "capital": self._state.capital,
         }
+        self._widen = flag("widen", widen)
+        if widen:  # else left out, as those lack it that were written before there was such a choice
+            self._first["widen"] = True
         self._log: list[Event] = []
         self._opened: Opened | None = None  # what the next ask says first
 
@@ -152,6 +159,11 @@ class Experiment:
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
         return self._state.capital
+
+    @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
+        return self._widen
 
     @property
     def id(self) -> str:
@@ -246,8 +258,8 @@ class Experiment:
 
     @property
     def refuted(self) -> dict[tuple[int, int], float]:
-        """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
-        return dict(self._state.refuted)
+        """The biases that results refuted, if the policy uses any: what is needed at least, by (fidelity, arm)."""
+        return dict(self._state.refuted) if uses_biases(self._state.policy) else {}
 
     @property
     def incidents(self) -> tuple[str, ...]:
@@ -287,7 +299,10 @@ class Experiment:
         return status_of(self, events=len(self._log))
 
     def best(self) -> int:
-        """The arm that the policy would recommend now.
+        """The arm to use if no more plays were made.
+
+        It is what the policy recommends, with two exceptions. Results at a fidelity whose bias is refuted do not count.
+        An arm that the highest fidelity has ruled out is never recommended.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -295,10 +310,18 @@ class Experiment:
         Traceback (most recent call last):
         mfbandit.errors.NoResults: There is no result of an active arm yet
         """
-        stats = self._state.stats
-        if not (stats.counts.any(axis=0) & stats.active).any():
-            raise NoResults("There is no result of an active arm yet")
-        return int(self._state.policy.recommend(stats, self._state.fidelities))
+        return recommended(self._state.policy, self._state.stats, self._state.fidelities, self._refuted_fidelities)
+
+    def headline(self) -> Headline:
+        """The best arm so far, whether that is in doubt, and which arm comes next.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> exp.headline()
+        Headline(best=0, doubt=None, runner_up=None)
+        """
+        return headline(self._state.policy, self._state.stats, self._state.fidelities, self._refuted_fidelities)
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
@@ -321,7 +344,8 @@ class Experiment:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.
 
         It may be looked at after every result: in 99 of 100 experiments no bias that holds is ever refuted. The first
-        time that an arm refutes one is an event in the log. Nothing changes by itself; :meth:`set_biases` does it.
+        time that an arm refutes one is an event in the log, if the policy uses biases. Then :meth:`set_biases` should
+        raise it; with ``widen=True`` that happens by itself.
 
         >>> from mfbandit import MFUCB, Bounded
         >>> exp = Experiment(MFUCB(), arms=2, fidelities=Fidelities([1, 10], [0.1, 0], Bounded()))
@@ -649,6 +673,7 @@ class Experiment:
             checked_choice(policy, replace(self._state.stats, memory=None), self._state.fidelities)
         if record != policy_record(self._state.policy):
             self._add(PolicySet(record))
+            self._test_biases()
 
     def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
@@ -666,6 +691,7 @@ class Experiment:
             checked_choice(self._state.policy, self._state.stats, changed)
         if changed.biases != self._state.fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
+            self._test_biases()
 
     def set_fidelities(self, fidelities: Fidelities, *, request_key: str | None = None) -> None:
         """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
@@ -692,6 +718,7 @@ class Experiment:
             checked_choice(self._state.policy, replace(self._state.stats, memory=None), fidelities)
         if fidelities != self._state.fidelities:
             self._add(FidelitiesSet(record))
+            self._test_biases()
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people.
@@ -760,7 +787,7 @@ class Experiment:
         """The experiment of a :attr:`definition` before its first event, under its own id.
 
         Args:
-            definition: id, policy, arms, fidelities and capital.
+            definition: id, policy, arms, fidelities, capital, and widen if it is True.
             policy: the policy, where it is one of your own and not the package's.
             fidelities: the fidelities, where their concentration is one of your own.
 
@@ -777,6 +804,7 @@ class Experiment:
             arms=definition["arms"],
             fidelities=given,
             capital=definition["capital"],
+            widen=definition.get("widen", False),
         )
         experiment._id = str(definition["id"])
         return experiment
@@ -906,8 +934,24 @@ class Experiment:
         arm = self._state.plays.arms[event.play]
         if arm in self._state.aside:
             self._add(ArmRestored(arm))
-        for fidelity, arm, needed in self._assumptions.refuted_by(event.play, self._state):
+        if uses_biases(self._state.policy):
+            self._say_refuted(self._assumptions.refuted_by(event.play, self._state))
+
+    def _test_biases(self) -> None:
+        """Say so in the log if results so far refute what is assumed from now on."""
+        if uses_biases(self._state.policy):
+            found = refuting(self._state.stats, self._state.fidelities)
+            self._say_refuted([one for one in found if one[:2] not in self._state.refuted])
+
+    def _say_refuted(self, found: Sequence[tuple[int, int, float]]) -> None:
+        for fidelity, arm, needed in found:
             self._add(BiasRefuted(fidelity, arm, needed))
+        if found and self._widen:
+            self._add(BiasesWidened(list(self.audit().suggested or ())))
+
+    @property
+    def _refuted_fidelities(self) -> list[int]:
+        return sorted({fidelity for fidelity, _ in self.refuted}) if self._state.refuted else []
 
     def _ask_one(self) -> Play:
         if self._state.paused:

@@ -10,6 +10,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -106,7 +107,7 @@ def _about_fidelities(state: State, event: Event) -> bool:
     match event:
         case BiasRefuted(fidelity, arm, needed):
             return _below(fidelity, number - 1) and _below(arm, len(state.labels)) and _finite(needed)
-        case BiasesSet(biases):
+        case BiasesSet(biases) | BiasesWidened(biases):
             return isinstance(biases, list | tuple) and len(biases) == number
         case FidelitiesSet(fidelities):
             costs = fidelities.get("costs") if isinstance(fidelities, dict) else None

@@ -44,6 +44,10 @@ class Status(TypedDict):
     set_aside: list[int]
     best: int | None
     best_label: str | None
+    doubt: str | None
+    runner_up: int | None
+    runner_up_label: str | None
+    widen: bool
     warnings: list[str]
 
 
@@ -80,6 +84,11 @@ class AnyExperiment(Protocol):
     @property
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
+        ...
+
+    @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
         ...
 
     @property
@@ -159,7 +168,7 @@ class AnyExperiment(Protocol):
         ...
 
     def best(self) -> int:
-        """The arm that the policy would recommend now."""
+        """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
         ...
 
     def bounds(self, rho: float | None = None) -> Bounds:

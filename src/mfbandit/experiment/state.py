@@ -18,6 +18,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -214,7 +215,7 @@ class State:
     def _bias_refuted(self, event: BiasRefuted) -> None:
         self.refuted[event.fidelity, event.arm] = event.needed
 
-    def _biases_set(self, event: BiasesSet) -> None:
+    def _biases_set(self, event: BiasesSet | BiasesWidened) -> None:
         self.fidelities = replace(self.fidelities, biases=event.biases)
         self.refuted.clear()
 
@@ -367,6 +368,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     Noted: State._nothing,
     BiasRefuted: State._bias_refuted,
     BiasesSet: State._biases_set,
+    BiasesWidened: State._biases_set,
     FidelitiesSet: State._fidelities_set,
     ArmReinstated: State._arm_reinstated,
     LeasesExtended: State._nothing,

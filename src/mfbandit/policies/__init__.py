@@ -6,6 +6,7 @@ from mfbandit.policies.mftoptwo import MFTopTwo as MFTopTwo
 from mfbandit.policies.mfucb import MFUCB as MFUCB
 from mfbandit.policies.policy import Policy as Policy
 from mfbandit.policies.policy import Remembers as Remembers
+from mfbandit.policies.policy import uses_biases as uses_biases
 from mfbandit.policies.ucb import UCB as UCB
 
 POLICIES: tuple[type[Policy], ...] = tuple(

@@ -2,6 +2,7 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -71,6 +72,8 @@ class MFBayes:
     >>> MFBayes().choose(Stats.empty(fidelities=2, arms=3), Fidelities(costs=[1, 10]))
     (0, 0)
     """
+
+    uses_biases: ClassVar[bool] = False
 
     r0: float = 0.5
     nu0: float = 2.0

@@ -1,6 +1,7 @@
 """MFTopTwo: best-arm identification with a known capital; needs neither biases nor a noise scale."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,6 +68,8 @@ class MFTopTwo:
     >>> policy.choose(Stats.empty(fidelities=3, arms=10), Fidelities(costs=[1, 4, 16]))
     (0, 1)
     """
+
+    uses_biases: ClassVar[bool] = False
 
     capital: float
     share: float = 0.75

@@ -31,6 +31,19 @@ class Policy(Protocol):
         ...
 
 
+def uses_biases(policy: Policy) -> bool:
+    """Tell whether a policy relies on the assumed biases; one of your own does, unless it says otherwise.
+
+    A class says so by an attribute ``uses_biases: ClassVar[bool] = False``. An experiment then does not test after each
+    result whether they hold, and warns of none.
+
+    >>> from mfbandit.policies import MFUCB, UCB
+    >>> uses_biases(MFUCB()), uses_biases(UCB())
+    (True, False)
+    """
+    return bool(getattr(policy, "uses_biases", True))
+
+
 @runtime_checkable
 class Remembers(Protocol):
     """A policy with a memory, such as a fitted model.

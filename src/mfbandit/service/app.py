@@ -208,6 +208,7 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
             arms=body.arms,
             fidelities=fidelities_from_record(record),
             capital=body.capital,
+            widen=body.widen,
             lease=body.lease,
             request_key=body.request_key,
         )

@@ -71,18 +71,20 @@ class RemoteStore:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
+        widen: bool = False,
         lease: float | None = DEFAULT_LEASE_SECONDS,
     ) -> RemoteExperiment:
         """Create an experiment, as :meth:`mfbandit.Store.create` does."""
         # Made in memory first: a wrong argument is refused in the same words, and nothing is sent.
         check_name(name)
-        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
+        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen)
         body = {
             "name": name,
             "policy": policy_record(policy),
             "arms": list(plain.arms),
             "fidelities": fidelities_record(fidelities),
             "capital": plain.capital,
+            "widen": plain.widen,
             "lease": None if lease is None else positive("lease", lease),
             "request_key": new_key(),
         }

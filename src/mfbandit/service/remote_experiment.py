@@ -110,6 +110,11 @@ class RemoteExperiment:
         return None if capital is None else float(capital)
 
     @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
+        return bool(self.status()["widen"])
+
+    @property
     def lease(self) -> float | None:
         """Seconds within which a play is told, failed or renewed if ``ask`` says nothing else; None is for ever."""
         lease = self.status()["lease"]
@@ -173,7 +178,7 @@ class RemoteExperiment:
         return _stats(self._get("/stats"))
 
     def best(self) -> int:
-        """The arm that the policy would recommend now."""
+        """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
         return int(self._get("/best")["arm"])
 
     def bounds(self, rho: float | None = None) -> Bounds:

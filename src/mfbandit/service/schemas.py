@@ -78,6 +78,7 @@ class Create(Body):
     arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MAX_ARMS)]
     fidelities: FidelitiesBody
     capital: Amount | None = None
+    widen: bool = False
     lease: Lease | None = DEFAULT_LEASE_SECONDS
     request_key: Key | None = None
 
@@ -237,6 +238,10 @@ class Status(BaseModel):
     set_aside: list[int]
     best: int | None
     best_label: str | None
+    doubt: str | None
+    runner_up: int | None
+    runner_up_label: str | None
+    widen: bool
     warnings: list[str]
 
 

@@ -16,6 +16,7 @@ from mfbandit.experiment import (
     Asked,
     Event,
     Experiment,
+    Headline,
     History,
     Noted,
     PastResult,
@@ -109,6 +110,11 @@ class DurableExperiment:
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
         return self._read(lambda core: core.capital)
+
+    @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
+        return self._read(lambda core: core.widen)
 
     @property
     def lease(self) -> float | None:
@@ -239,8 +245,12 @@ class DurableExperiment:
             return {"name": self.name, "created": folded.entry.created, **found}
 
     def best(self) -> int:
-        """The arm that the policy would recommend now."""
+        """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
         return self._read(lambda core: core.best())
+
+    def headline(self) -> Headline:
+        """The best arm so far, whether that is in doubt, and which arm comes next."""
+        return self._read(lambda core: core.headline())
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""

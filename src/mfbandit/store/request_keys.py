@@ -16,6 +16,7 @@ from mfbandit.experiment import (
     WITH_TEXT,
     ArmAdded,
     Asked,
+    BiasesWidened,
     BiasRefuted,
     Event,
     PackedLog,
@@ -122,8 +123,8 @@ class RequestKeys:
     def apply(self, record: Record) -> None:
         """Move on by one event."""
         event, text = record.event, record.request
-        if text is None or text.startswith(SEPARATOR) or isinstance(event, BiasRefuted):
-            # The id of a row has no key; that a bias is refuted was caused by a result of the request.
+        if text is None or text.startswith(SEPARATOR) or isinstance(event, BiasRefuted | BiasesWidened):
+            # The id of a row has no key; what follows for the biases was caused by a result of the request.
             return
         key, _, digest = text.partition(SEPARATOR)
         request = self.known.get(key)

@@ -111,6 +111,7 @@ class Store:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
+        widen: bool = False,
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
@@ -122,6 +123,7 @@ class Store:
             arms: the options: their names, or how many there are.
             fidelities: costs, biases and noise of each fidelity.
             capital: what all plays together may cost; None is unlimited.
+            widen: whether biases that results refute are raised at once.
             lease: seconds after which a play that was neither told nor renewed is taken back; None is never.
             request_key: names this request: the same key again gives the same experiment.
 
@@ -129,7 +131,7 @@ class Store:
             Conflict: there is one of that name already.
         """
         check_name(name)
-        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, lease=lease)
+        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, lease=lease)
         definition = json.dumps(first, allow_nan=False)
         self.writer()
         with self._one_by_one.of(name):
@@ -336,6 +338,7 @@ def check_definition(
     arms: int | Sequence[str],
     fidelities: Fidelities,
     capital: float | None = None,
+    widen: bool = False,
     lease: float | None = DEFAULT_LEASE_SECONDS,
 ) -> dict[str, Any]:
     """The definition of an experiment, or an error that says what is wrong with it.
@@ -345,7 +348,7 @@ def check_definition(
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: lease must be positive and finite, got -1
     """
-    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
+    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen)
     return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
 
 
