@@ -61,15 +61,17 @@ def _best(record: Status) -> str:
     return f"{best}, in doubt{other}: {record['doubt']}"
 
 
-def leading_arms(bounds: Bounds, top: int) -> str:
-    """Format the leading arms of a table of bounds, each at all its fidelities.
+def leading_arms(bounds: Bounds, record: Status, top: int) -> str:
+    """Format the leading arms, each at all its fidelities: the recommended one first, those that take no part last.
 
     >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
     >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
     >>> exp.tell(exp.ask(), 0.5)
-    >>> print(leading_arms(exp.bounds(), top=1))
+    >>> print(leading_arms(exp.bounds(), exp.status(), top=1))
+    The recommended arm, then by lower bound (confidence bounds):
     arm  fidelity  plays    mean   width    lower   upper
     a    0             1  0.5000  0.8326  -0.3326  1.3326
     """
-    lines = str(bounds).splitlines()
-    return "\n".join(lines[: 1 + top * len(bounds.plays)])
+    resting = {*record["retired"], *record["set_aside"]}
+    order = bounds.ranked(first=record["best"], last=resting)[:top]
+    return f"The recommended arm, then by {bounds.ranking} ({bounds.kind}):\n{bounds.table(order)}"

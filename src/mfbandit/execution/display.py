@@ -34,7 +34,7 @@ class RunProgress:
         workers: all workers.
         seconds: since the run began.
         seconds_left: estimated seconds until the capital is spent; None if that is not known.
-        state: "paused", or empty.
+        state: "paused", or that the store is unavailable; or empty.
     """
 
     spent: float
@@ -56,6 +56,10 @@ class ProgressDisplay:
     def __init__(self, interval: float, first: float, live: "Live | None" = None) -> None:
         self._interval, self._live = interval, live
         self.due = time.monotonic() + first
+
+    def put_off(self) -> None:
+        """Show nothing now, and try again later."""
+        self.due = time.monotonic() + self._interval
 
     def show(self, progress: RunProgress) -> None:
         """Show the progress now."""

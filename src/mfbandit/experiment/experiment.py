@@ -10,7 +10,7 @@ from typing import Any, Self, overload
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit, refuting
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -22,8 +22,11 @@ from mfbandit.errors import (
 from mfbandit.experiment import events
 from mfbandit.experiment.assumptions import Assumptions
 from mfbandit.experiment.checks import (
+    SavedLabels,
+    check_fidelity_names,
     check_is_policy,
     check_label,
+    check_text,
     checked_capital,
     checked_choice,
     checked_labels,
@@ -58,6 +61,7 @@ from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
+from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.recommendation import recommended
@@ -111,6 +115,8 @@ class Experiment:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
+        if not isinstance(arms, SavedLabels):
+            check_fidelity_names(fidelities)
         self._state = State(policy, fidelities, checked_labels(arms))
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._state.stats
@@ -326,6 +332,8 @@ class Experiment:
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
 
+        Where noise or biases are not known, they are the policy's own intervals, if it has any; ``kind`` says which.
+
         Args:
             rho: exploration parameter ρ of the widths; the policy's own by default, else 2.
 
@@ -337,8 +345,7 @@ class Experiment:
         a    0             1  0.5000  0.8326  -0.3326  1.3326
         b    0             0       -       -        -       -
         """
-        used = positive("rho", getattr(self._state.policy, "rho", 2.0) if rho is None else rho)
-        return bounds_table(self._state.stats, self._state.fidelities, used, self.arms)
+        return bounds_of(self._state.policy, self._state.stats, self._state.fidelities, self.arms, rho)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.
@@ -711,6 +718,7 @@ class Experiment:
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
             raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
+        check_fidelity_names(fidelities)
         record = json.loads(json.dumps(fidelities_record(fidelities)))  # as a log that is read back has it
         if fidelities_from_record(record, known=concentrations(self._state.fidelities)) != fidelities:
             raise InvalidArgument("fidelities must have concentrations of the package, or those they had before")
@@ -732,6 +740,7 @@ class Experiment:
         refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
+        check_text("text must be", text)
         self._add(Noted(text))
 
     def with_patience(self, seconds: float) -> Self:
@@ -796,12 +805,12 @@ class Experiment:
         >>> Experiment.from_definition(exp.definition).id == exp.id
         True
         """
-        given = fidelities or fidelities_from_record(definition["fidelities"])
+        given, arms = fidelities or fidelities_from_record(definition["fidelities"]), definition["arms"]
         if list(given.costs) != [*(definition["fidelities"].get("costs") or ())]:
             raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(definition["policy"]),
-            arms=definition["arms"],
+            arms=SavedLabels(arms) if isinstance(arms, list) else arms,
             fidelities=given,
             capital=definition["capital"],
             widen=definition.get("widen", False),

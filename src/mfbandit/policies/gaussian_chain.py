@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core import Stats
 
 NOISE_WEIGHT = 5.0  # of the noise at the fidelity below, in results
 SPREAD_FLOOR = 0.01  # of τ_0², as a share of the noise: equal first results do not mean equal arms
+INTERVAL_DEVIATIONS = 1.96  # of a 95 % interval
 DEVIATION_FLOOR = 1e-9  # of every standard deviation, as a share of the size of rewards
 
 
@@ -62,6 +63,11 @@ class Posterior:
         self.gains, self.variances, self.links = _smooth(variances, predicted)
         self.values = self.filtered[-1]
         self.deviations: FloatArray = np.sqrt(variances[-1])
+
+    def intervals(self, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the ends of 95 % intervals for μ^(M)_k; −∞ and ∞ for arms that are not ``seen``; shape (K,) each."""
+        half = np.where(seen, INTERVAL_DEVIATIONS * self.deviations, np.inf)
+        return self.values - half, self.values + half
 
     def smoothed(self) -> FloatArray:
         """Compute E μ^(m)_k given all results; shape (R, K)."""

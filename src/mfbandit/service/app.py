@@ -194,9 +194,13 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
     lanes: Lanes = app.state.lanes
 
     @app.get("/api/experiments", tags=["experiments"])
-    def experiments() -> dict[str, list[str]]:
-        """List the names of all experiments, oldest first."""
-        return {"experiments": list(store.list())}
+    def experiments(
+        after: Annotated[int, Query(ge=0, le=MAX_EVENT_NUMBER, description="What the page before gave as next.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MAX_ITEMS_PER_REQUEST)] = MAX_ITEMS_PER_REQUEST,
+    ) -> Response:
+        """List the names of experiments, oldest first, a page at a time; next is null on the last page."""
+        names, following = store.list_page(after=after, limit=limit)
+        return _answer({"experiments": list(names), "next": following})
 
     @app.post("/api/experiments", status_code=201, response_model=schemas.Status, tags=["experiments"])
     def create(body: schemas.Create) -> Response:
@@ -302,20 +306,20 @@ def _add_views(app: FastAPI, store: Store) -> None:
         return _answer(store.open(name).definition)
 
     @app.get("/api/experiments/{name}/arms", tags=["views"])
-    def arms(name: ExperimentName) -> dict[str, list[str] | list[int]]:
+    def arms(name: ExperimentName) -> Response:
         """List the names of all arms, and which of them are retired or set aside."""
         experiment = store.open(name)
         with experiment.still():
             labels, retired, set_aside = experiment.arms, experiment.retired, experiment.set_aside
-        return {"arms": list(labels), "retired": list(retired), "set_aside": list(set_aside)}
+        return _answer({"arms": list(labels), "retired": list(retired), "set_aside": list(set_aside)})
 
     @app.get("/api/experiments/{name}/pending", tags=["views"])
-    def pending(name: ExperimentName) -> dict[str, list[dict[str, Any]]]:
+    def pending(name: ExperimentName) -> Response:
         """List the pending plays, and when their leases end."""
         experiment = store.open(name)
         with experiment.still():
             plays, leases = experiment.pending, experiment.leases
-        return {"plays": [{**_play(play), "due": leases.get(play.id)} for play in plays]}
+        return _answer({"plays": [{**_play(play), "due": leases.get(play.id)} for play in plays]})
 
     @app.get("/api/experiments/{name}/stats", tags=["views"])
     def stats(name: ExperimentName) -> Response:
@@ -337,10 +341,16 @@ def _add_views(app: FastAPI, store: Store) -> None:
         name: ExperimentName,
         rho: Annotated[float | None, Query(gt=0, le=MAX_RHO, description="Exploration of the widths.")] = None,
     ) -> Response:
-        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result."""
+        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result.
+
+        Where noise or biases are not known, they are the policy's own intervals; ``kind`` says which.
+        """
         table = store.open(name).bounds(rho)
         fields = ("plays", "means", "widths", "lower", "upper")
-        content = strict_json({field: getattr(table, field).tolist() for field in fields})
+        arrays = {field: getattr(table, field).tolist() for field in fields}
+        content = strict_json(
+            {"kind": table.kind, "arms": list(table.labels), "fidelities": list(table.fidelities), **arrays}
+        )
         return Response(content, media_type="application/json")
 
     @app.get("/api/experiments/{name}/audit", tags=["views"])
@@ -369,7 +379,7 @@ def _add_views(app: FastAPI, store: Store) -> None:
     ) -> Response:
         """Export all plays as CSV, or the whole log as JSON Lines."""
         experiment = store.open(name)
-        lines = _exported(experiment, kind)
+        lines = (line.encode("utf-8", "backslashreplace") for line in _exported(experiment, kind))
         headers = {"content-disposition": f'attachment; filename="{experiment.name}.{kind}"'}
         media = "text/csv" if kind == "csv" else "application/jsonl"
         return StreamingResponse(lines, media_type=media, headers=headers)

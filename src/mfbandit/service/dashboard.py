@@ -12,14 +12,15 @@ from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
 
 from mfbandit._internal.formatting import readable
-from mfbandit._internal.limits import MAX_FORM_FIELDS
+from mfbandit._internal.limits import MAX_EVENT_NUMBER, MAX_FORM_FIELDS
 from mfbandit.errors import InvalidArgument, MFBanditError
 from mfbandit.service.error_handlers import log_internal_error, request_name
 from mfbandit.service.lanes import Lanes
+from mfbandit.service.list_rows import ListRows
 from mfbandit.service.middleware import COOKIE_NAME, token_of
 from mfbandit.service.problem_details import ProblemDetail, problem_of
 from mfbandit.service.schemas import ExperimentName
-from mfbandit.service.view_models import experiment_view, list_row
+from mfbandit.service.view_models import experiment_view
 from mfbandit.store import DurableExperiment, Store
 
 STATIC_FILES = {
@@ -31,6 +32,8 @@ STATIC_FILES = {
     "LICENSES.txt": "text/plain; charset=utf-8",
 }
 SIGNED_IN_SECONDS = 30 * 24 * 3600
+EXPERIMENTS_PER_PAGE = 50
+After = Annotated[int, Query(ge=0, le=MAX_EVENT_NUMBER)]
 
 
 @dataclass(frozen=True)
@@ -166,7 +169,7 @@ class Pages:
             may_write=self.allows(request, "write"),
             **values,
         )
-        return HTMLResponse(text, code)
+        return HTMLResponse(text.encode("utf-8", "backslashreplace"), code)  # earlier versions took any text for a name
 
     def allows(self, request: Request, scope: str) -> bool:
         """Tell whether the request's token allows this scope."""
@@ -231,19 +234,22 @@ def _add_sign_in(app: FastAPI, store: Store, pages: Pages) -> None:
 
 
 def _add_views(app: FastAPI, store: Store, pages: Pages) -> None:
-    def listing(request: Request, template: str) -> Response:
-        return pages.show(request, template, experiments=[list_row(store.open(name)) for name in store.list()])
+    rows = ListRows(store)
+
+    def listing(request: Request, template: str, after: int) -> Response:
+        names, following = store.list_page(after=after, limit=EXPERIMENTS_PER_PAGE)
+        return pages.show(request, template, experiments=rows.of(names), after=after, next_page=following)
 
     def view(request: Request, template: str, name: str) -> Response:
         return pages.show(request, template, view=experiment_view(store.open(name)))
 
     @app.get("/", include_in_schema=False)
-    def start(request: Request) -> Response:
-        return _or_message(pages, request, "/", lambda: listing(request, "list"))
+    def start(request: Request, after: After = 0) -> Response:
+        return _or_message(pages, request, "/", lambda: listing(request, "list", after))
 
     @app.get("/live", include_in_schema=False)
-    def live_list(request: Request) -> Response:
-        return listing(request, "list-live")
+    def live_list(request: Request, after: After = 0) -> Response:
+        return listing(request, "list-live", after)
 
     @app.get("/experiments/{name}", include_in_schema=False)
     def experiment(request: Request, name: ExperimentName) -> Response:

@@ -274,6 +274,10 @@ class DurableExperiment:
         with self._logged.current():
             yield
 
+    def busy(self, patience: float = 0.0) -> bool:
+        """Whether another thread is at work on it, for as long as ``patience`` says, in seconds."""
+        return self._logged.busy(patience)
+
     @contextmanager
     def if_free(self, plays: int = 0) -> Iterator[bool]:
         """Tell whether short work can be done at once; then nothing changes inside, as in :meth:`still`.

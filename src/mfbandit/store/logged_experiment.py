@@ -175,6 +175,13 @@ class LoggedExperiment:
                 self._generation = generation
             yield self._folded
 
+    def busy(self, patience: float) -> bool:
+        """Whether somebody is at work on it, for as long as ``patience`` says, in seconds."""
+        if not self._lock.acquire(timeout=patience):
+            return True
+        self._lock.release()
+        return False
+
     @contextmanager
     def if_free(self) -> Iterator[LogState | None]:
         """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
@@ -262,8 +269,9 @@ class LoggedExperiment:
         number = len(outages)
         seconds = folded.owed + outages.seconds(folded.outages_seen, number)
         folded.outages_seen, folded.owed = number, 0.0
-        if folded.leases.due:
-            folded.core.extend_leases(seconds)
+        if not folded.leases.due:
+            return []
+        folded.core.extend_leases(seconds)
         return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:

@@ -12,8 +12,8 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
-from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME
-from mfbandit._internal.validation import positive
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MAX_ITEMS_PER_REQUEST
+from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
@@ -22,7 +22,7 @@ from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.locks import LocksByName
-from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
@@ -44,6 +44,8 @@ class Store:
         read_only: look and change nothing; works while another process writes.
         clock: seconds since 1970, for the times of events and leases.
         purpose: what this process is, for others who find the store held.
+        accept_loss: go on where something that was acknowledged is gone, as after a restored backup; otherwise that is
+            a :class:`StoreDamaged`. ``accepted_loss`` then says what it was.
 
     >>> import tempfile
     >>> from mfbandit import MFUCB, Bounded
@@ -65,11 +67,13 @@ class Store:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
         purpose: str | None = None,
+        accept_loss: bool = False,
     ) -> None:
         self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
         self._one_by_one = LocksByName()  # one experiment is made, opened or deleted by one thread at a time
         self._writer: Writer | None = None
+        self.accepted_loss = ""
         self._pid = os.getpid()
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
@@ -79,9 +83,13 @@ class Store:
         self._tokens_at = -1e9
         if read_only:
             with closing(self.read()) as connection:
+                missing = self._database.missing(connection)
+                if missing is not None and not accept_loss:
+                    raise missing
                 check_tables(self._database, connection)
         else:
-            self._writer = Writer(self._database, purpose or purpose_of_this_process())
+            self._writer = Writer(self._database, purpose or purpose_of_this_process(), accept_loss=accept_loss)
+            self.accepted_loss = self._writer.accepted_loss
 
     def __enter__(self) -> Self:
         return self
@@ -89,15 +97,18 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close(discard_unused=kind is not None)  # what failed leaves no empty store behind
 
     def __repr__(self) -> str:
         return f"<Store {self.name}{', read-only' * self._read_only}>"
 
     def close(self) -> None:
         """Write what is queued, and let others write."""
+        self._close(discard_unused=False)
+
+    def _close(self, *, discard_unused: bool) -> None:
         if self._writer is not None and os.getpid() == self._pid:
-            self._writer.close()
+            self._writer.close(discard_unused=discard_unused)
         self._open.clear()
         self._closed = True
 
@@ -175,7 +186,26 @@ class Store:
         """The names of all experiments, in the order in which they were made."""
         self._check_usable()
         with closing(self.read()) as connection:
-            return tuple(found.name for found in entries(connection))
+            return tuple(name for _, name in names_after(connection, 0, None))
+
+    def list_page(self, *, after: int = 0, limit: int = MAX_ITEMS_PER_REQUEST) -> tuple[tuple[str, ...], int | None]:
+        """A page of the names of experiments, and where the next page begins.
+
+        Args:
+            after: 0 for the first page, then what the page before returned.
+            limit: how many names at most.
+
+        Returns:
+            The names, and ``after`` of the next page; None if this is the last one.
+        """
+        if whole("after", after) < 0:
+            raise InvalidArgument(f"after must be at least 0, got {after}")
+        if whole("limit", limit) < 1:
+            raise InvalidArgument(f"limit must be at least 1, got {limit}")
+        self._check_usable()
+        with closing(self.read()) as connection:
+            rows = names_after(connection, after, limit + 1)
+        return tuple(name for _, name in rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None
 
     def delete(self, name: str, *, confirm: str) -> None:
         """Delete an experiment and its log, for good.
@@ -315,10 +345,10 @@ class Store:
     def _made_by(self, name: str, request_key: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
         with closing(self.read()) as connection:
-            found = [other for other in entries(connection) if other.name == name]
-        if found and (request_key is None or found[0].request != request_key):
+            found = find_entry(connection, name)
+        if found is not None and (request_key is None or found.request != request_key):
             raise Conflict(f"Experiment {name!r} already exists in {self.name}")
-        return bool(found)
+        return found is not None
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
