@@ -104,6 +104,7 @@ class TestIds:
             lines = list(jsonl(experiment.records(), experiment.id))
         for name, text in (("out.csv", rows), ("out.jsonl", lines)):
             shutil.copy(tmp_path / "backup.db", file)
+            Store(file, accept_loss=True).close()
             (tmp_path / name).write_text("".join(text))
             for new in (2, 0, 0):
                 said = told("experiment", "import", file, "exp", tmp_path / name)
