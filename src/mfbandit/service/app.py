@@ -16,6 +16,7 @@ import mfbandit
 from mfbandit._internal.formatting import strict_json
 from mfbandit._internal.limits import (
     MAX_BODY_BYTES,
+    MAX_CELLS,
     MAX_EVENT_NUMBER,
     MAX_ITEMS_PER_REQUEST,
     MAX_RHO,
@@ -190,6 +191,13 @@ def _add_service(app: FastAPI, store: Store) -> None:
         return _answer({"status": "ok", "version": mfbandit.__version__})
 
 
+def _check_size(body: schemas.Create) -> None:
+    """Refuse what a few bytes ask for, and what would take gigabytes."""
+    arms, fidelities = body.arms if isinstance(body.arms, int) else len(body.arms), len(body.fidelities.costs)
+    if arms * fidelities > MAX_CELLS:
+        raise InvalidArgument(f"arms times fidelities must be at most {MAX_CELLS:,}, got {arms:,} times {fidelities:,}")
+
+
 def _add_experiments(app: FastAPI, store: Store) -> None:
     lanes: Lanes = app.state.lanes
 
@@ -205,6 +213,7 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments", status_code=201, response_model=schemas.Status, tags=["experiments"])
     def create(body: schemas.Create) -> Response:
         """Create an experiment."""
+        _check_size(body)
         record = body.fidelities.model_dump(exclude_unset=True)
         made = store.create(
             body.name,
