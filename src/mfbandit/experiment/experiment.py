@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, overload
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit, refuting
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -61,6 +62,7 @@ from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
+from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.recommendation import recommended
@@ -140,7 +142,7 @@ class Experiment:
         return (
             f"<Experiment {type(self._state.policy).__name__}, {len(self._state.labels)} arms, "
             f"{len(self._state.fidelities)} fidelities, {results} plays settled, {len(self._state.pending)} pending, "
-            f"spent {self.spent:g} of {self._state.capital}>"
+            f"spent {plain(self.spent)} of {self._state.capital}>"
         )
 
     # What it is made of
@@ -331,6 +333,8 @@ class Experiment:
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
 
+        Where noise or biases are not known, they are the policy's own intervals, if it has any; ``kind`` says which.
+
         Args:
             rho: exploration parameter ρ of the widths; the policy's own by default, else 2.
 
@@ -342,8 +346,7 @@ class Experiment:
         a    0             1  0.5000  0.8326  -0.3326  1.3326
         b    0             0       -       -        -       -
         """
-        used = positive("rho", getattr(self._state.policy, "rho", 2.0) if rho is None else rho)
-        return bounds_table(self._state.stats, self._state.fidelities, used, self.arms)
+        return bounds_of(self._state.policy, self._state.stats, self._state.fidelities, self.arms, rho)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.
@@ -657,7 +660,7 @@ class Experiment:
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
             raise InvalidArgument(
-                f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
+                f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
             self._add(CapitalSet(amount))
@@ -959,8 +962,8 @@ class Experiment:
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
-                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
-                f"{self._state.capital:g} is left"
+                f"The next play costs {plain(cost)} (fidelity {fidelity}), and only {plain(left)} of the capital "
+                f"{plain(self._state.capital)} is left"
             )
         return arm, fidelity
 
