@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, overload
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
@@ -141,7 +142,7 @@ class Experiment:
         return (
             f"<Experiment {type(self._state.policy).__name__}, {len(self._state.labels)} arms, "
             f"{len(self._state.fidelities)} fidelities, {results} plays settled, {len(self._state.pending)} pending, "
-            f"spent {self.spent:g} of {self._state.capital}>"
+            f"spent {plain(self.spent)} of {self._state.capital}>"
         )
 
     # What it is made of
@@ -658,7 +659,7 @@ class Experiment:
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
             raise InvalidArgument(
-                f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
+                f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
             self._add(CapitalSet(amount))
@@ -984,8 +985,8 @@ class Experiment:
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
-                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
-                f"{self._state.capital:g} is left"
+                f"The next play costs {plain(cost)} (fidelity {fidelity}), and only {plain(left)} of the capital "
+                f"{plain(self._state.capital)} is left"
             )
         return arm, fidelity
 

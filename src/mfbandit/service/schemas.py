@@ -22,6 +22,7 @@ from mfbandit._internal.limits import (
     MAX_TOKEN_NAME_LENGTH,
 )
 from mfbandit._internal.validation import LARGEST_NUMBER
+from mfbandit.service.problem_details import MEDIA_TYPE
 
 NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
 ExperimentName = Annotated[str, Path(pattern=NAME_PATTERN, description="The experiment's name.")]
@@ -252,3 +253,23 @@ class ProblemOut(BaseModel):
     title: str
     status: int
     detail: str
+
+
+# What every route may answer with, for the OpenAPI document.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"description": words, "content": {MEDIA_TYPE: {"schema": ProblemOut.model_json_schema()}}}
+    for code, words in (
+        (400, "The body is not valid JSON"),
+        (401, "A token is needed"),
+        (403, "The token's scope does not allow this"),
+        (404, "Not found"),
+        (405, "Method not allowed"),
+        (409, "Conflict with the state of the experiment"),
+        (413, "The body is too large"),
+        (415, "The body is not application/json"),
+        (421, "Wrong host"),
+        (422, "The request is not valid"),
+        (500, "A bug, whose id is in the service's log; or a damaged store"),
+        (503, "The store is unavailable: try again"),
+    )
+}
