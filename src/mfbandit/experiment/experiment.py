@@ -551,8 +551,7 @@ class Experiment:
         (1.0, [[2, 0]], 'b')
         """
         refuse_in_memory(request_key=request_key)
-        first = len(self._state.plays)
-        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        pairs = self._pairs(results)
         if pairs:
             self._say_opened()
         for asked, told in pairs:
@@ -856,6 +855,30 @@ class Experiment:
         cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
         return Play(self.play_id(number), arm, fidelity, cost, label)
 
+    def check_results(self, results: Iterable[PastResult]) -> None:
+        """Refuse what :meth:`add_results` would refuse, and change nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.check_results([("b", 0, 0.5, None)])
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: arm must be the name of an arm, got 'b'
+        """
+        self._pairs(results)
+
+    def number(self, play: Play | str) -> int:
+        """The number of a play, counted from 0 in the order of asking.
+
+        Raises:
+            UnknownPlay: the play was not asked from this experiment.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.number(exp.ask())
+        0
+        """
+        return self._number(play)
+
     def note_unchanged(self) -> None:
         """Write down that a request changed nothing.
 
@@ -1014,9 +1037,15 @@ class Experiment:
         self._assumptions.check_reward(value, fidelity)
         return value
 
+    def _pairs(self, results: Iterable[PastResult]) -> list[tuple[Asked, Told]]:
+        first = len(self._state.plays)
+        return [self._past(first + i, *result) for i, result in enumerate(results)]
+
     def _past(
-        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None, name: str | None = None
     ) -> tuple[Asked, Told]:
+        if name is not None:
+            refuse_in_memory(id=name)
         index = self._arm(arm)
         if index in self._state.retired:
             raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")
