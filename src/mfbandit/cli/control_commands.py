@@ -81,16 +81,20 @@ def capital(
 
     A policy with a capital of its own, such as MFTopTwo, gets the new one, too, if the two were equal.
     """
+    from mfbandit._internal.formatting import plain
+
     total = None if amount == "unlimited" else _number("capital", amount)
     with call.experiment() as experiment:
         experiment.set_capital(total, request_key=request_key)
         rule = experiment.policy
-    words = "unlimited" if total is None else f"{total:,.10g}"
+    words = "unlimited" if total is None else plain(total, 10)
     own: float | None = getattr(rule, "capital", None)
     if own is None:
         return Answer(f"{call.name}: capital {words}", {"capital": total})
     name = type(rule).__name__
-    also = f"of {name}, too" if own == total else f"{name} keeps its own, {own:,.10g}: `experiment policy` changes it"
+    also = (
+        f"of {name}, too" if own == total else f"{name} keeps its own, {plain(own, 10)}: `experiment policy` changes it"
+    )
     return Answer(f"{call.name}: capital {words}; {also}", {"capital": total, "policy_capital": own})
 
 
@@ -168,10 +172,12 @@ def biases(
     request_key: RequestKey = None,
 ) -> Answer:
     """Assume other biases from now on."""
+    from mfbandit._internal.formatting import plain
+
     chosen = [_number("a bias", part) for part in values.split(",")]
     with call.experiment() as experiment:
         experiment.set_biases(chosen, request_key=request_key)
-    return Answer(f"{call.name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen})
+    return Answer(f"{call.name}: biases {', '.join(plain(bias, thousands='') for bias in chosen)}", {"biases": chosen})
 
 
 def _number(what: str, text: str) -> float:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.imports import installed
 from mfbandit._internal.progress import print_line
 
@@ -116,9 +117,9 @@ def spent_of_capital(progress: RunProgress) -> str:
     '30'
     """
     if progress.capital is None:
-        return f"{progress.spent:,.6g}"
+        return plain(progress.spent)
     share = f"{progress.spent / progress.capital:.0%}".replace("%", " %")
-    return f"{progress.spent:,.6g} of {progress.capital:,.6g} ({share})"
+    return f"{plain(progress.spent)} of {plain(progress.capital)} ({share})"
 
 
 def clock(seconds: float) -> str:

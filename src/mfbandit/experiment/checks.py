@@ -5,6 +5,7 @@ from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, cast
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.validation import number, whole
 from mfbandit.core import Fidelities, Stats, limit
 from mfbandit.errors import InvalidArgument
@@ -96,7 +97,8 @@ def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stat
     amount, cost = number("capital", capital), fidelities.costs[first]
     if limit(amount) < cost:
         raise InvalidArgument(
-            f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
+            f"capital must pay for the first play, which costs {plain(cost)} with {type(policy).__name__}, "
+            f"got {capital}"
         )
     return amount
 

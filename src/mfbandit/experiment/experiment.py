@@ -7,6 +7,7 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, overload
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
@@ -142,7 +143,7 @@ class Experiment:
         return (
             f"<Experiment {type(self._state.policy).__name__}, {len(self._state.labels)} arms, "
             f"{len(self._state.fidelities)} fidelities, {results} plays settled, {len(self._state.pending)} pending, "
-            f"spent {self.spent:g} of {self._state.capital}>"
+            f"spent {plain(self.spent)} of {self._state.capital}>"
         )
 
     # What it is made of
@@ -551,8 +552,7 @@ class Experiment:
         (1.0, [[2, 0]], 'b')
         """
         refuse_in_memory(request_key=request_key)
-        first = len(self._state.plays)
-        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        pairs = self._pairs(results)
         if pairs:
             self._say_opened()
         for asked, told in pairs:
@@ -661,7 +661,7 @@ class Experiment:
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
             raise InvalidArgument(
-                f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
+                f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
             policy = with_capital(self._state.policy, self._state.capital, amount)
@@ -860,6 +860,30 @@ class Experiment:
         cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
         return Play(self.play_id(number), arm, fidelity, cost, label)
 
+    def check_results(self, results: Iterable[PastResult]) -> None:
+        """Refuse what :meth:`add_results` would refuse, and change nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.check_results([("b", 0, 0.5, None)])
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: arm must be the name of an arm, got 'b'
+        """
+        self._pairs(results)
+
+    def number(self, play: Play | str) -> int:
+        """The number of a play, counted from 0 in the order of asking.
+
+        Raises:
+            UnknownPlay: the play was not asked from this experiment.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.number(exp.ask())
+        0
+        """
+        return self._number(play)
+
     def note_unchanged(self) -> None:
         """Write down that a request changed nothing.
 
@@ -966,8 +990,8 @@ class Experiment:
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
-                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
-                f"{self._state.capital:g} is left"
+                f"The next play costs {plain(cost)} (fidelity {fidelity}), and only {plain(left)} of the capital "
+                f"{plain(self._state.capital)} is left"
             )
         return arm, fidelity
 
@@ -1018,9 +1042,15 @@ class Experiment:
         self._assumptions.check_reward(value, fidelity)
         return value
 
+    def _pairs(self, results: Iterable[PastResult]) -> list[tuple[Asked, Told]]:
+        first = len(self._state.plays)
+        return [self._past(first + i, *result) for i, result in enumerate(results)]
+
     def _past(
-        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None, name: str | None = None
     ) -> tuple[Asked, Told]:
+        if name is not None:
+            refuse_in_memory(id=name)
         index = self._arm(arm)
         if index in self._state.retired:
             raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")

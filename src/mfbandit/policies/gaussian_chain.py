@@ -79,7 +79,8 @@ class Posterior:
     def information_per_cost(self, row: int, arm: int, cost: float) -> float:
         """Compute Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m): how much a play reduces Var μ^(M), per cost."""
         link = float(self.links[row, arm])
-        return link * (link / ((float(self.variances[row, arm]) + float(self.noise[row])) * cost))
+        variance = (float(self.variances[row, arm]) + float(self.noise[row])) * cost
+        return link * (link / variance) if variance else 0.0  # rewards so close that their variance is 0
 
     def most_informative(self, arm: int, costs: list[float]) -> int:
         """Return the row with the most information per cost, the lowest among ties."""

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfbandit._internal.formatting import readable
+from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.typing import IntArray
 from mfbandit.core import POSTERIOR, Audit, Bounds, Fidelities, Stats, audit
 from mfbandit.errors import InvalidArgument
@@ -133,7 +133,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         "series": json.dumps(_series(recently, fidelities)),
         "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
         "fidelity_names": list(fidelities.labels),
-        "biases_text": ", ".join(f"{bias:g}" for bias in fidelities.biases or ()),
+        "biases_text": ", ".join(plain(bias, thousands="") for bias in fidelities.biases or ()),
         "bounds_kind": "95 % posterior intervals" if _is_posterior(bounds) else "Bounds at each fidelity",
         "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
         "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high), trust) for k in order],
@@ -311,12 +311,12 @@ def _fidelities(
         share = spent[m] / total if total else 0.0
         row = {
             "name": name,
-            "cost": f"{fidelities.costs[m]:g}",
+            "cost": plain(fidelities.costs[m]),
             "results": f"{results[m]:,}",
             "spent": readable(spent[m]),
             "share": share,
             "share_text": f"{share:.0%} of what was spent",
-            "bias": "-" if fidelities.biases is None else f"{fidelities.biases[m]:g}",
+            "bias": "-" if fidelities.biases is None else plain(fidelities.biases[m]),
         }
         rows.append(row | _audited(found, m))
     return rows
@@ -350,7 +350,7 @@ def _rest(counts: IntArray, order: Sequence[int]) -> str:
 def _outcome(outcome: Event | None) -> str:
     match outcome:
         case Told(_, reward, _):
-            return f"{reward:.6g}"
+            return plain(reward)
         case Failed():
             return "failed"
     return "lease ran out"
@@ -373,7 +373,9 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
         case LeasesExtended(seconds):
             return f"leases extended by {readable(seconds)} s: the service was away, or the clock jumped"
         case BiasRefuted(fidelity, arm, needed):
-            return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
+            return (
+                f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
+            )
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
     words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
@@ -409,7 +411,7 @@ def _capital(spent: float, reserved: float, capital: float | None) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "-"
+    return plain(value, 4) if math.isfinite(value) else "-"
 
 
 def _short(time: float, now: float) -> str:

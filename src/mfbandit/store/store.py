@@ -26,9 +26,10 @@ from mfbandit.store.log_reader import entry, find_entry, first_digest, names_aft
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
-from mfbandit.store.writer import Job, Writer
+from mfbandit.store.writer import Job, Ticket, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+HAD_TOKENS = "had tokens"  # among the facts of a store: it stays closed to those without a token
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
 
@@ -79,7 +80,10 @@ class Store:
         self._open: dict[str, DurableExperiment] = {}
         self._outages = Outages()
         self._looks_kept_at = -1e9
+        self._looks_kept: Ticket | None = None
+        self._looks_fail = False
         self._tokens: dict[str, Token] = {}
+        self._had_tokens = False
         self._tokens_at = -1e9
         if read_only:
             with closing(self.read()) as connection:
@@ -235,11 +239,17 @@ class Store:
         self._write(self._keep_looks)
 
     def look(self) -> None:
-        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
-        self._outages.look(self._clock())
+        """Look at the clock; a service does this every second, and now and then it is kept on disk.
+
+        While that fails, the service is as good as away: results cannot be told, nor leases renewed.
+        """
+        failed = None if self._looks_kept is None else self._looks_kept.failed()
+        self._looks_fail = self._looks_fail if failed is None else failed
+        if not self._looks_fail:
+            self._outages.look(self._clock())
         if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
             self._looks_kept_at = time.monotonic()
-            self.writer().submit(self._keep_looks)
+            self._looks_kept = self.writer().submit(self._keep_looks)
 
     def end_looking(self) -> None:
         """Look no more, and keep when that was."""
@@ -262,7 +272,12 @@ class Store:
         text, token = new_token(name, scope, self._clock())
         row = (token.id, token.name, token.hash, token.scope, token.created)
         columns = ("id", "name", "hash", "scope", "created")
-        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
+
+        def job(connection: Connection) -> None:
+            connection.insert("mfbandit_tokens", columns, [row])
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))
+
+        self._write(job)
         self._tokens_at = -1e9
         return text
 
@@ -270,8 +285,17 @@ class Store:
         """Revoke a token, by its id."""
         if token not in self.tokens():
             raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
-        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
+
+        def job(connection: Connection) -> None:
+            connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))  # it may be of a store from before the mark
+
+        self._write(job)
         self._tokens_at = -1e9
+
+    def needs_token(self) -> bool:
+        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
+        return bool(self.tokens()) or self._had_tokens
 
     def tokens(self) -> dict[str, Token]:
         """All tokens, by their ids; read again every few seconds, if the database answers."""
@@ -279,6 +303,8 @@ class Store:
             try:
                 with closing(self.read()) as connection:
                     rows = connection.query(_TOKENS)
+                    marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
+                    self._had_tokens = self._had_tokens or bool(marks)
             except StoreUnavailable:
                 if self._tokens_at < 0:
                     raise
@@ -360,6 +386,9 @@ class Store:
 
 _TOKEN = ("id", "name", "hash", "scope", "created")
 _TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
+
+
+_MARK_TOKENS = "INSERT INTO mfbandit_store (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 
 def check_definition(
