@@ -62,10 +62,10 @@ class TestOvertaken:
             play_some(experiment, 3)
             experiment._logged._folded.end.head += 1
             experiment._logged._folded.events += 1
-            with pytest.raises(StoreUnavailable, match="does not end at event 7 any more"):
+            with pytest.raises(StoreUnavailable, match="does not end at event 8 any more"):
                 experiment.note("too late")
             experiment.note("in time")
-            assert experiment.events == 7
+            assert experiment.events == 8
 
     def test_a_database_that_went_back_is_refused(self, postgres_url):
         """A server that was restored, or a replica that was behind, does not have what was acknowledged."""
@@ -76,7 +76,7 @@ class TestOvertaken:
             lose_session(postgres_url)
             with pytest.raises(StoreUnavailable):
                 experiment.pause()
-            with pytest.raises(StoreDamaged, match="has 0 of the 6 events, and 2 of the 8 writes, that were ackno"):
+            with pytest.raises(StoreDamaged, match="has 0 of the 7 events, and 2 of the 8 writes, that were ackno"):
                 experiment.pause()
 
 
@@ -132,10 +132,10 @@ class TestRow:
         with Store(place) as store:
             play_some(make(store), 5)
             first = commits(store)
-            assert (first.epoch, first.number, first.events) == (1, 12, 10)
+            assert (first.epoch, first.number, first.events) == (1, 12, 11)
         with Store(place) as store:
             second = commits(store)
-            assert (second.epoch, second.number, second.events) == (2, 13, 10)
+            assert (second.epoch, second.number, second.events) == (2, 13, 11)
             store.open("exp").resume()
             assert commits(store) == second  # nothing changed, so nothing was written
 
@@ -146,7 +146,7 @@ class TestRow:
         with Store(place, read_only=True) as store:
             assert commits(store) is None
         with Store(place) as store:
-            assert (commits(store).epoch, commits(store).events) == (1, 10)
+            assert (commits(store).epoch, commits(store).events) == (1, 11)
             make(store, "other")
 
     @pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 x", "1 2 3 -4", "1 2 3 4 5"])

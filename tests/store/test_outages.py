@@ -71,7 +71,7 @@ class TestAClockThatJumps:
         first, second = experiment.ask(2)
         clock.now += 2 * HOURS
         experiment.tell(first, 0.5)
-        assert [type(event).__name__ for event in experiment.log][2:] == ["LeasesExtended", "Told"]
+        assert [type(event).__name__ for event in experiment.log][-2:] == ["LeasesExtended", "Told"]
         assert experiment.leases[second.id] == clock.now + 60
 
     def test_nothing_is_written_where_nothing_is_leased(self, store, clock):
