@@ -48,6 +48,11 @@ class House:
     def token(self, scope):
         return self.post("/api/tokens", name=scope, scope=scope)["token"]
 
+    def session(self, scope):
+        """What the cookie of a browser has after signing in."""
+        fields = {"token": self.tokens[scope]}
+        return httpx.post(f"{self.url}/sign-in", data=fields, headers={"origin": self.url}).cookies["mfbandit"]
+
     def post(self, address, **body):
         answer = self.api.post(address, json=body)
         assert answer.is_success, answer.text
@@ -400,7 +405,7 @@ class TestWhoMayNot:
     @pytest.mark.parametrize("origin", ["http://evil.example", "null", None, "http://localhost:1", "https://127.0.0.1"])
     def test_forms_of_other_sites_are_refused(self, house, place, origin):
         before, headers = house.events(place), {} if origin is None else {"origin": origin}
-        cookie = {"mfbandit": house.tokens["write"]}
+        cookie = {"mfbandit": house.session("write")}
         with httpx.Client(base_url=house.url, cookies=cookie, headers={**headers, **FORM}) as client:
             for verb, fields in CONTROLS.items():
                 problem(client.post(f"{place}/do/{verb}", data=fields), 403, "origin", "from a page of this service")
@@ -409,11 +414,11 @@ class TestWhoMayNot:
         assert house.events(place) == before
 
     def test_a_form_of_another_kind_is_refused(self, house, place):
-        headers = {"origin": house.url, "content-type": "text/plain", "cookie": f"mfbandit={house.tokens['write']}"}
+        headers = {"origin": house.url, "content-type": "text/plain", "cookie": f"mfbandit={house.session('write')}"}
         problem(httpx.post(f"{house.url}{place}/do/pause", headers=headers), 415, "media-type")
 
     def test_a_cookie_opens_no_api(self, house, place):
-        cookie = {"cookie": f"mfbandit={house.tokens['admin']}"}
+        cookie = {"cookie": f"mfbandit={house.session('admin')}"}
         problem(httpx.get(f"{house.url}/api{place}", headers=cookie), 401, "unauthorized")
 
 

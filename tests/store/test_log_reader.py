@@ -248,6 +248,9 @@ class TestDamage:
         with Store(path) as store:  # one that was always empty is
             make(store)
         path.write_bytes(b"")
+        with pytest.raises(StoreDamaged, match="0 of the 2 writes, that were acknowledged"):
+            Store(path)
+        (tmp_path / "store.db-mark").unlink()
         with pytest.raises(StoreDamaged, match="is empty, and was a store before"):
             Store(path)
 

@@ -2,7 +2,7 @@
 
 import subprocess
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -17,8 +17,9 @@ PROBLEM = "application/problem+json"
 class Service:
     """A running ``mfbandit serve``."""
 
-    def __init__(self, store: Path, port: int = 0, host: str = "127.0.0.1") -> None:
+    def __init__(self, store: Path, port: int = 0, host: str = "127.0.0.1", options: Sequence[str] = ()) -> None:
         command = [sys.executable, "-m", "mfbandit", "serve", str(store), "--port", str(port), "--host", host]
+        command += options
         self.process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
         assert self.process.stderr is not None
         self.greeting = self.process.stderr.readline()
@@ -41,9 +42,9 @@ class Service:
 
 
 @contextmanager
-def served(store: Path, port: int = 0, host: str = "127.0.0.1") -> Iterator[Service]:
+def served(store: Path, port: int = 0, host: str = "127.0.0.1", options: Sequence[str] = ()) -> Iterator[Service]:
     """A service for as long as the block lasts; it must have had nothing to complain about."""
-    service = Service(store, port, host)
+    service = Service(store, port, host, options)
     try:
         yield service
     finally:

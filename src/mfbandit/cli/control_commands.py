@@ -77,10 +77,12 @@ def capital(
     request_key: RequestKey = None,
 ) -> Answer:
     """Change what all plays together may cost."""
+    from mfbandit._internal.formatting import plain
+
     total = None if amount == "unlimited" else _number("capital", amount)
     with call.experiment() as experiment:
         experiment.set_capital(total, request_key=request_key)
-    words = "unlimited" if total is None else f"{total:,.10g}"
+    words = "unlimited" if total is None else plain(total, 10)
     return Answer(f"{call.name}: capital {words}", {"capital": total})
 
 
@@ -93,10 +95,12 @@ def biases(
     request_key: RequestKey = None,
 ) -> Answer:
     """Assume other biases from now on."""
+    from mfbandit._internal.formatting import plain
+
     chosen = [_number("a bias", part) for part in values.split(",")]
     with call.experiment() as experiment:
         experiment.set_biases(chosen, request_key=request_key)
-    return Answer(f"{call.name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen})
+    return Answer(f"{call.name}: biases {', '.join(plain(bias, thousands='') for bias in chosen)}", {"biases": chosen})
 
 
 def _number(what: str, text: str) -> float:

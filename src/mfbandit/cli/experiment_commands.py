@@ -10,6 +10,7 @@ from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.cli.store_commands import StoredExperiment
+    from mfbandit.experiment import Status
 
 LEADING_ARMS_SHOWN = 10
 
@@ -60,22 +61,23 @@ def status(
 ) -> Answer:
     """Show state, capital, results and the leading arms.
 
-    Pending plays, warnings and the best arm so far are shown, too.
+    Pending plays, warnings and the best arm so far are shown, too. The recommended arm leads. The others follow by
+    their lower bound, or by their estimate if the policy has a posterior and noise or biases are not known.
     """
     from mfbandit.cli.status_text import status_text
 
     with call.experiment(writing=False) as experiment:
         record = experiment.status()
-        table = "" if call.as_json or not top or not any(record["results"]) else _leading_arms(experiment, top)
+        table = "" if call.as_json or not top or not any(record["results"]) else _leading_arms(experiment, record, top)
     return Answer("\n\n".join(filter(None, (status_text(record), table))), record)
 
 
-def _leading_arms(experiment: "StoredExperiment", top: int) -> str:
+def _leading_arms(experiment: "StoredExperiment", record: "Status", top: int) -> str:
     from mfbandit.cli.status_text import leading_arms
 
     try:
-        return leading_arms(experiment.bounds(), top)
-    except InvalidArgument:  # the noise is not known, so that there are no bounds
+        return leading_arms(experiment.bounds(), record, top)
+    except InvalidArgument:  # the noise is not known, and the policy has no intervals of its own
         return ""
 
 

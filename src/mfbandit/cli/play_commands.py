@@ -20,12 +20,12 @@ def ask(
     lease: Annotated[Optional[float], typer.Option(help="Seconds until a play is taken back.")] = None,
 ) -> Answer:
     """Ask for the next plays."""
-    from mfbandit._internal.formatting import columns
+    from mfbandit._internal.formatting import columns, plain
 
     with call.experiment() as experiment:
         plays = experiment.ask(n, request_key=key, lease=lease)
     fields = ("id", "arm", "label", "fidelity", "cost")
-    rows = [(play.id, play.label, str(play.fidelity), f"{play.cost:g}") for play in plays]
+    rows = [(play.id, play.label, str(play.fidelity), plain(play.cost)) for play in plays]
     text = "\n".join(columns([("play", "arm", "fidelity", "cost"), *rows]))
     return Answer(text, [{field: getattr(play, field) for field in fields} for play in plays])
 
@@ -38,9 +38,11 @@ def tell(
     cost: Annotated[Optional[float], typer.Option(help="What it really cost.")] = None,
 ) -> Answer:
     """Tell the result of a play; the same result again is fine."""
+    from mfbandit._internal.formatting import plain
+
     with call.experiment() as experiment:
         experiment.tell(play, reward, cost)
-    return Answer(f"{play}: {reward:g}", {"play": play, "reward": reward})
+    return Answer(f"{play}: {plain(reward)}", {"play": play, "reward": reward})
 
 
 @on_experiment

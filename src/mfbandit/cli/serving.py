@@ -19,17 +19,37 @@ def serve(
         str, typer.Option(help="Where to listen; anything but loopback needs a token to exist.")
     ] = "127.0.0.1",
     port: Port = 8000,
+    root_path: Annotated[
+        str, typer.Option(help="What a proxy in front of it has before every path, such as /bandits.")
+    ] = "",
+    allowed_host: Annotated[
+        Optional[list[str]], typer.Option(metavar="NAME", help="A name under which people reach it; may be repeated.")
+    ] = None,
+    trusted_proxy: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy whose X-Forwarded-Proto and -Host are believed, such as 127.0.0.1; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Serve the experiments of a store over HTTP.
 
-    Until the first token is created (`mfbandit token create`), anybody on this machine may use it. Ctrl-C or SIGTERM
-    stops it once pending requests are answered.
+    Until the first token is created (`mfbandit token create`), anybody on this machine may use it. Behind a proxy
+    there must be a token. Ctrl-C or SIGTERM stops it once pending requests are answered.
     """
     from mfbandit.service import serve as job
     from mfbandit.store import Store
 
     with Store(store, purpose=f"mfbandit serve at http://{host}:{port}") as place:
-        job(place, host=host, port=port)
+        job(
+            place,
+            host=host,
+            port=port,
+            root_path=root_path,
+            allowed_hosts=allowed_host or (),
+            trusted_proxies=trusted_proxy or (),
+        )
 
 
 @guarded

@@ -51,4 +51,6 @@ def revoke_token(
     """Revoke a token."""
     with call.store(writing=True) as store:
         store.revoke_token(token_id)
-    return Answer(f"{token_id}: revoked", {"revoked": token_id})
+        last = "://" not in call.place and not store.tokens()  # a service would not answer any more
+    hint = f"; no token is left, and the service stays closed: `mfbandit token create {call.place}` makes one"
+    return Answer(f"{token_id}: revoked{hint * last}", {"revoked": token_id})

@@ -2,6 +2,7 @@
 
 from mfbandit.core.audit import Audit, audit, needed_bias, refuting, scales
 from mfbandit.core.bounds import (
+    POSTERIOR,
     Bounds,
     bounds_table,
     kl_upper_bounds,
@@ -19,6 +20,7 @@ from mfbandit.core.settled import ruled_out
 from mfbandit.core.stats import Play, Stats
 
 __all__ = [
+    "POSTERIOR",
     "Audit",
     "Bounded",
     "Bounds",

@@ -20,7 +20,7 @@ from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mfbandit._internal.formatting import columns
+from mfbandit._internal.formatting import columns, plain
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.fidelities import Fidelities
@@ -98,10 +98,11 @@ class Audit:
     def _warning(self, one: FidelityAudit) -> str:
         named = ", ".join(self.labels[arm] for arm in one.refuting[:MAX_ARMS_NAMED])
         more = f" and {len(one.refuting) - MAX_ARMS_NAMED} more" if len(one.refuting) > MAX_ARMS_NAMED else ""
+        biases = ", ".join(plain(bias, thousands="") for bias in self.suggested or ())
         return (
-            f"WARNING: bias {one.bias:g} of fidelity {one.name} is too small: {named}{more} "
-            f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. {one.suggested:g} is likely to "
-            f"hold: set_biases([{', '.join(f'{bias:g}' for bias in self.suggested or ())}]) changes it. Until then "
+            f"WARNING: bias {plain(one.bias or 0.0)} of fidelity {one.name} is too small: {named}{more} "
+            f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. "
+            f"{plain(one.suggested or 0.0)} is likely to hold: set_biases([{biases}]) changes it. Until then "
             f"the fidelity does not count for the best arm, which may be left out of plays"
         )
 
@@ -111,10 +112,11 @@ class Audit:
 
 
 def _row(one: FidelityAudit) -> tuple[str, ...]:
-    interval = "-" if one.arms == 0 else f"{one.offset:.3g} ({one.offset_low:.3g} to {one.offset_high:.3g})"
-    enough = "-" if math.isinf(one.enough) else f"{one.enough:.3g}"
-    bias = "-" if one.bias is None else f"{one.bias:g}"
-    return one.name, str(one.arms), bias, f"{one.needed:.3g}", enough, interval
+    offset, low, high = (plain(value, 3) for value in (one.offset, one.offset_low, one.offset_high))
+    interval = "-" if one.arms == 0 else f"{offset} ({low} to {high})"
+    enough = "-" if math.isinf(one.enough) else plain(one.enough, 3)
+    bias = "-" if one.bias is None else plain(one.bias)
+    return one.name, str(one.arms), bias, plain(one.needed, 3), enough, interval
 
 
 def scales(fidelities: Fidelities) -> tuple[float, ...] | None:

@@ -39,6 +39,7 @@ from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.headline import Headline, conflicting
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import Incarnations, play_id
+from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -87,6 +88,7 @@ __all__ = [
     "Status",
     "Told",
     "Unchanged",
+    "bounds_of",
     "check_is_policy",
     "checked_capital",
     "checked_choice",

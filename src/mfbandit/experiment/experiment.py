@@ -7,10 +7,11 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, overload
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit, refuting
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -22,8 +23,11 @@ from mfbandit.errors import (
 from mfbandit.experiment import events
 from mfbandit.experiment.assumptions import Assumptions
 from mfbandit.experiment.checks import (
+    SavedLabels,
+    check_fidelity_names,
     check_is_policy,
     check_label,
+    check_text,
     checked_capital,
     checked_choice,
     checked_labels,
@@ -58,6 +62,7 @@ from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
+from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.recommendation import recommended
@@ -111,6 +116,8 @@ class Experiment:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
+        if not isinstance(arms, SavedLabels):
+            check_fidelity_names(fidelities)
         self._state = State(policy, fidelities, checked_labels(arms))
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._state.stats
@@ -135,7 +142,7 @@ class Experiment:
         return (
             f"<Experiment {type(self._state.policy).__name__}, {len(self._state.labels)} arms, "
             f"{len(self._state.fidelities)} fidelities, {results} plays settled, {len(self._state.pending)} pending, "
-            f"spent {self.spent:g} of {self._state.capital}>"
+            f"spent {plain(self.spent)} of {self._state.capital}>"
         )
 
     # What it is made of
@@ -326,6 +333,8 @@ class Experiment:
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
 
+        Where noise or biases are not known, they are the policy's own intervals, if it has any; ``kind`` says which.
+
         Args:
             rho: exploration parameter ρ of the widths; the policy's own by default, else 2.
 
@@ -337,8 +346,7 @@ class Experiment:
         a    0             1  0.5000  0.8326  -0.3326  1.3326
         b    0             0       -       -        -       -
         """
-        used = positive("rho", getattr(self._state.policy, "rho", 2.0) if rho is None else rho)
-        return bounds_table(self._state.stats, self._state.fidelities, used, self.arms)
+        return bounds_of(self._state.policy, self._state.stats, self._state.fidelities, self.arms, rho)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.
@@ -543,8 +551,7 @@ class Experiment:
         (1.0, [[2, 0]], 'b')
         """
         refuse_in_memory(request_key=request_key)
-        first = len(self._state.plays)
-        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        pairs = self._pairs(results)
         if pairs:
             self._say_opened()
         for asked, told in pairs:
@@ -652,7 +659,7 @@ class Experiment:
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
             raise InvalidArgument(
-                f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
+                f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
             self._add(CapitalSet(amount))
@@ -712,6 +719,7 @@ class Experiment:
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
             raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
+        check_fidelity_names(fidelities)
         record = json.loads(json.dumps(fidelities_record(fidelities)))  # as a log that is read back has it
         if fidelities_from_record(record, known=concentrations(self._state.fidelities)) != fidelities:
             raise InvalidArgument("fidelities must have concentrations of the package, or those they had before")
@@ -733,6 +741,7 @@ class Experiment:
         refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
+        check_text("text must be", text)
         self._add(Noted(text))
 
     def with_patience(self, seconds: float) -> Self:
@@ -797,12 +806,12 @@ class Experiment:
         >>> Experiment.from_definition(exp.definition).id == exp.id
         True
         """
-        given = fidelities or fidelities_from_record(definition["fidelities"])
+        given, arms = fidelities or fidelities_from_record(definition["fidelities"]), definition["arms"]
         if list(given.costs) != [*(definition["fidelities"].get("costs") or ())]:
             raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(definition["policy"]),
-            arms=definition["arms"],
+            arms=SavedLabels(arms) if isinstance(arms, list) else arms,
             fidelities=given,
             capital=definition["capital"],
             widen=definition.get("widen", False),
@@ -845,6 +854,30 @@ class Experiment:
         arm, fidelity = self._state.plays[number]
         cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
         return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def check_results(self, results: Iterable[PastResult]) -> None:
+        """Refuse what :meth:`add_results` would refuse, and change nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.check_results([("b", 0, 0.5, None)])
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: arm must be the name of an arm, got 'b'
+        """
+        self._pairs(results)
+
+    def number(self, play: Play | str) -> int:
+        """The number of a play, counted from 0 in the order of asking.
+
+        Raises:
+            UnknownPlay: the play was not asked from this experiment.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.number(exp.ask())
+        0
+        """
+        return self._number(play)
 
     def note_unchanged(self) -> None:
         """Write down that a request changed nothing.
@@ -952,8 +985,8 @@ class Experiment:
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
-                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
-                f"{self._state.capital:g} is left"
+                f"The next play costs {plain(cost)} (fidelity {fidelity}), and only {plain(left)} of the capital "
+                f"{plain(self._state.capital)} is left"
             )
         return arm, fidelity
 
@@ -1004,9 +1037,15 @@ class Experiment:
         self._assumptions.check_reward(value, fidelity)
         return value
 
+    def _pairs(self, results: Iterable[PastResult]) -> list[tuple[Asked, Told]]:
+        first = len(self._state.plays)
+        return [self._past(first + i, *result) for i, result in enumerate(results)]
+
     def _past(
-        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None, name: str | None = None
     ) -> tuple[Asked, Told]:
+        if name is not None:
+            refuse_in_memory(id=name)
         index = self._arm(arm)
         if index in self._state.retired:
             raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")

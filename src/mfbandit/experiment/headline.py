@@ -4,6 +4,7 @@ import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
+from mfbandit._internal.formatting import plain
 from mfbandit.core import Fidelities, Stats, scales
 from mfbandit.errors import NoResults
 from mfbandit.experiment.recommendation import recommended
@@ -74,7 +75,7 @@ def _contradiction(policy: Policy, stats: Stats, fidelities: Fidelities, best: i
     means, names, low = stats.means[:, best], fidelities.labels, cells[0]
     return (
         f"its mean is {means[low]:.3g} at fidelity {names[low]} and {means[-1]:.3g} at {names[-1]}, "
-        f"which a bias of {fidelities.known_biases[low]:g} hardly explains"
+        f"which a bias of {plain(fidelities.known_biases[low])} hardly explains"
     )
 
 

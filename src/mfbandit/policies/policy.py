@@ -31,6 +31,22 @@ class Policy(Protocol):
         ...
 
 
+@runtime_checkable
+class HasIntervals(Protocol):
+    """A policy that knows by itself where an arm's mean lies, such as one with a posterior.
+
+    Its intervals are shown where confidence bounds cannot be had: the noise or the biases are not known.
+    """
+
+    def intervals(self, stats: Stats, fidelities: Fidelities) -> tuple[FloatArray, FloatArray]:
+        """Compute the ends of a 95 % interval for each arm's mean at the highest fidelity.
+
+        Returns:
+            Lower and upper ends, shape (K,) each; −∞ and ∞ where nothing is known.
+        """
+        ...
+
+
 def uses_biases(policy: Policy) -> bool:
     """Tell whether a policy relies on the assumed biases; one of your own does, unless it says otherwise.
 

@@ -2,20 +2,21 @@
 
 import json
 import time
-from collections.abc import AsyncIterator, Callable, Iterator
+from collections.abc import AsyncIterator, Callable, Iterator, Sequence
 from contextlib import AbstractAsyncContextManager, asynccontextmanager, suppress
 from dataclasses import asdict
 from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
-from fastapi import FastAPI, Path, Query
+from fastapi import FastAPI, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 import mfbandit
 from mfbandit._internal.formatting import strict_json
 from mfbandit._internal.limits import (
     MAX_BODY_BYTES,
+    MAX_CELLS,
     MAX_EVENT_NUMBER,
     MAX_ITEMS_PER_REQUEST,
     MAX_RHO,
@@ -32,48 +33,42 @@ from mfbandit.service.dashboard import add_pages
 from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
 from mfbandit.service.lanes import MAX_THREADS, Lanes
 from mfbandit.service.middleware import SecurityMiddleware
-from mfbandit.service.problem_details import MEDIA_TYPE
+from mfbandit.service.public_address import ProxySettings
 from mfbandit.service.schemas import ExperimentName
 from mfbandit.service.strict_json import StrictRoute
-from mfbandit.store import DurableExperiment, Store, jsonl, log_record, plays_csv
+from mfbandit.store import DurableExperiment, Sessions, Store, jsonl, log_record, plays_csv
 
 EXPIRY_INTERVAL_SECONDS = 1.0  # between looks for leases that ran out
 HEALTH_VALID_SECONDS = 1.0  # how long a successful write counts
 
 T = TypeVar("T")
 
-_PROBLEMS: dict[int | str, dict[str, Any]] = {
-    code: {"description": words, "content": {MEDIA_TYPE: {"schema": schemas.ProblemOut.model_json_schema()}}}
-    for code, words in (
-        (400, "The body is not valid JSON"),
-        (401, "A token is needed"),
-        (403, "The token's scope does not allow this"),
-        (404, "Not found"),
-        (405, "Method not allowed"),
-        (409, "Conflict with the state of the experiment"),
-        (413, "The body is too large"),
-        (415, "The body is not application/json"),
-        (421, "Wrong host"),
-        (422, "The request is not valid"),
-        (500, "A bug, whose id is in the service's log; or a damaged store"),
-        (503, "The store is unavailable: try again"),
-    )
-}
 
-
-def create_app(store: Store, *, loopback: bool = True, max_body_bytes: int = MAX_BODY_BYTES) -> App:
+def create_app(
+    store: Store,
+    *,
+    loopback: bool = True,
+    max_body_bytes: int = MAX_BODY_BYTES,
+    root_path: str = "",
+    allowed_hosts: Sequence[str] = (),
+    trusted_proxies: Sequence[str] = (),
+) -> App:
     """Make the service over a store, as an ASGI application.
 
     Args:
         store: where the experiments are; open for writing.
         loopback: whether it will listen on loopback alone; then only requests to such a host are answered.
         max_body_bytes: the largest body of a request.
+        root_path: what a proxy in front of it has before every path, such as /bandits.
+        allowed_hosts: names, beside those of this machine, under which people reach it through a proxy.
+        trusted_proxies: addresses or networks of proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
     ...     callable(create_app(store))
     True
     """
+    proxy, sessions = ProxySettings(root_path, allowed_hosts, trusted_proxies), Sessions(store)
     app = FastAPI(
         title="mfbandit",
         summary="Ask which option to try next, and at which fidelity; tell what came of it.",
@@ -81,7 +76,7 @@ def create_app(store: Store, *, loopback: bool = True, max_body_bytes: int = MAX
         docs_url=None,
         redoc_url=None,
         lifespan=_lifespan(store),
-        responses=_PROBLEMS,
+        responses=schemas.PROBLEMS,
         redirect_slashes=False,
     )
     app.router.route_class = StrictRoute
@@ -92,9 +87,11 @@ def create_app(store: Store, *, loopback: bool = True, max_body_bytes: int = MAX
     _add_views(app, store)
     _add_controls(app, store)
     _add_tokens(app, store)
-    add_pages(app, store)
+    add_pages(app, store, sessions)
     add_error_handlers(app)
-    return SecurityMiddleware(app, store, loopback=loopback, max_body_bytes=max_body_bytes)
+    return SecurityMiddleware(
+        app, store, sessions=sessions, proxy=proxy, loopback=loopback, max_body_bytes=max_body_bytes
+    )
 
 
 def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
@@ -177,8 +174,8 @@ def _add_service(app: FastAPI, store: Store) -> None:
     checked = -HEALTH_VALID_SECONDS
 
     @app.get("/api", response_class=HTMLResponse, include_in_schema=False)
-    async def page() -> str:
-        return api_page(app.openapi())
+    async def page(request: Request) -> str:
+        return api_page(app.openapi(), request.scope.get("root_path", ""))
 
     @app.get("/health", tags=["service"])
     async def health() -> Response:
@@ -190,17 +187,29 @@ def _add_service(app: FastAPI, store: Store) -> None:
         return _answer({"status": "ok", "version": mfbandit.__version__})
 
 
+def _check_size(body: schemas.Create) -> None:
+    """Refuse what a few bytes ask for, and what would take gigabytes."""
+    arms, fidelities = body.arms if isinstance(body.arms, int) else len(body.arms), len(body.fidelities.costs)
+    if arms * fidelities > MAX_CELLS:
+        raise InvalidArgument(f"arms times fidelities must be at most {MAX_CELLS:,}, got {arms:,} times {fidelities:,}")
+
+
 def _add_experiments(app: FastAPI, store: Store) -> None:
     lanes: Lanes = app.state.lanes
 
     @app.get("/api/experiments", tags=["experiments"])
-    def experiments() -> dict[str, list[str]]:
-        """List the names of all experiments, oldest first."""
-        return {"experiments": list(store.list())}
+    def experiments(
+        after: Annotated[int, Query(ge=0, le=MAX_EVENT_NUMBER, description="What the page before gave as next.")] = 0,
+        limit: Annotated[int, Query(ge=1, le=MAX_ITEMS_PER_REQUEST)] = MAX_ITEMS_PER_REQUEST,
+    ) -> Response:
+        """List the names of experiments, oldest first, a page at a time; next is null on the last page."""
+        names, following = store.list_page(after=after, limit=limit)
+        return _answer({"experiments": list(names), "next": following})
 
     @app.post("/api/experiments", status_code=201, response_model=schemas.Status, tags=["experiments"])
     def create(body: schemas.Create) -> Response:
         """Create an experiment."""
+        _check_size(body)
         record = body.fidelities.model_dump(exclude_unset=True)
         made = store.create(
             body.name,
@@ -273,7 +282,7 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
     async def results(name: ExperimentName, body: schemas.Import) -> Response:
         """Add past results, as plays already made: a warm start."""
-        past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
+        past = [(result.arm, result.fidelity, result.reward, result.cost, result.id) for result in body.results]
         plays = await lanes.on_disk(
             await _opened(app, store, name),
             lambda experiment: experiment.add_results(past, request_key=body.request_key),
@@ -302,20 +311,20 @@ def _add_views(app: FastAPI, store: Store) -> None:
         return _answer(store.open(name).definition)
 
     @app.get("/api/experiments/{name}/arms", tags=["views"])
-    def arms(name: ExperimentName) -> dict[str, list[str] | list[int]]:
+    def arms(name: ExperimentName) -> Response:
         """List the names of all arms, and which of them are retired or set aside."""
         experiment = store.open(name)
         with experiment.still():
             labels, retired, set_aside = experiment.arms, experiment.retired, experiment.set_aside
-        return {"arms": list(labels), "retired": list(retired), "set_aside": list(set_aside)}
+        return _answer({"arms": list(labels), "retired": list(retired), "set_aside": list(set_aside)})
 
     @app.get("/api/experiments/{name}/pending", tags=["views"])
-    def pending(name: ExperimentName) -> dict[str, list[dict[str, Any]]]:
+    def pending(name: ExperimentName) -> Response:
         """List the pending plays, and when their leases end."""
         experiment = store.open(name)
         with experiment.still():
             plays, leases = experiment.pending, experiment.leases
-        return {"plays": [{**_play(play), "due": leases.get(play.id)} for play in plays]}
+        return _answer({"plays": [{**_play(play), "due": leases.get(play.id)} for play in plays]})
 
     @app.get("/api/experiments/{name}/stats", tags=["views"])
     def stats(name: ExperimentName) -> Response:
@@ -337,10 +346,16 @@ def _add_views(app: FastAPI, store: Store) -> None:
         name: ExperimentName,
         rho: Annotated[float | None, Query(gt=0, le=MAX_RHO, description="Exploration of the widths.")] = None,
     ) -> Response:
-        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result."""
+        """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result.
+
+        Where noise or biases are not known, they are the policy's own intervals; ``kind`` says which.
+        """
         table = store.open(name).bounds(rho)
         fields = ("plays", "means", "widths", "lower", "upper")
-        content = strict_json({field: getattr(table, field).tolist() for field in fields})
+        arrays = {field: getattr(table, field).tolist() for field in fields}
+        content = strict_json(
+            {"kind": table.kind, "arms": list(table.labels), "fidelities": list(table.fidelities), **arrays}
+        )
         return Response(content, media_type="application/json")
 
     @app.get("/api/experiments/{name}/audit", tags=["views"])
@@ -369,7 +384,7 @@ def _add_views(app: FastAPI, store: Store) -> None:
     ) -> Response:
         """Export all plays as CSV, or the whole log as JSON Lines."""
         experiment = store.open(name)
-        lines = _exported(experiment, kind)
+        lines = (line.encode("utf-8", "backslashreplace") for line in _exported(experiment, kind))
         headers = {"content-disposition": f'attachment; filename="{experiment.name}.{kind}"'}
         media = "text/csv" if kind == "csv" else "application/jsonl"
         return StreamingResponse(lines, media_type=media, headers=headers)
@@ -377,7 +392,7 @@ def _add_views(app: FastAPI, store: Store) -> None:
 
 def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
-        return jsonl(experiment.records())
+        return jsonl(experiment.records(), experiment.id)
     return plays_csv(experiment.records(), experiment.id, experiment.arms)
 
 

@@ -99,7 +99,12 @@ class RemoteStore:
 
     def list(self) -> tuple[str, ...]:
         """Return the names of all experiments, oldest first."""
-        return tuple(self._transport.get("/api/experiments")["experiments"])
+        names: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            page = self._transport.get("/api/experiments", after=after)
+            names, after = names + page["experiments"], page["next"]
+        return tuple(names)
 
     def delete(self, name: str, *, confirm: str) -> None:
         """Delete an experiment and its log, for good; ``confirm`` is its name again."""

@@ -6,6 +6,7 @@ the same if they come twice, and need no key.
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Self, cast, overload
@@ -14,10 +15,10 @@ from urllib.parse import quote
 import numpy as np
 
 from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
-from mfbandit._internal.typing import JSON, JSONObject
+from mfbandit._internal.typing import JSON, FloatArray, JSONObject
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit
 from mfbandit.errors import CapitalExhausted
 from mfbandit.experiment import (
     FORMAT,
@@ -183,9 +184,17 @@ class RemoteExperiment:
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
-        known = self._get("/stats")  # one answer, so that all of it belongs together
-        used = positive("rho", known["policy"].get("rho", 2.0) if rho is None else rho)
-        return bounds_table(_stats(known), fidelities_from_record(known["fidelities"]), used, known["arms"])
+        found = self._get("/bounds", **({} if rho is None else {"rho": positive("rho", rho)}))
+        return Bounds(
+            tuple(found["arms"]),
+            tuple(found["fidelities"]),
+            np.array(found["plays"], dtype=np.int64),
+            _array(found["means"], math.nan),
+            _array(found["widths"], math.inf),
+            _array(found["lower"], -math.inf),
+            _array(found["upper"], math.inf),
+            found["kind"],
+        )
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
@@ -288,15 +297,16 @@ class RemoteExperiment:
         return dict(self._post("/renew", body)["due"])
 
     def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
-        """Add past results (arm, fidelity, reward, cost or None), at most a thousand at once."""
+        """Add past results (arm, fidelity, reward, cost or None, maybe an id), at most a thousand at once."""
         past = [
             {
                 "arm": _arm(arm),
                 "fidelity": whole("fidelity", fidelity),
                 "reward": number("reward", reward),
                 **_cost(cost),
+                **({} if name is None else {"id": name}),
             }
-            for arm, fidelity, reward, cost in ((*result, None)[:4] for result in results)
+            for arm, fidelity, reward, cost, name in ((*result, None, None)[:5] for result in results)
         ]
         body = {"results": past, "request_key": request_key or new_key()}
         return [_play(record) for record in self._post("/results", body)["plays"]]
@@ -343,7 +353,7 @@ class RemoteExperiment:
         """Return the same experiment for a caller in a hurry: requests are given up after so many seconds."""
         return type(self)(self._transport.with_patience(seconds), self._name)
 
-    def _get(self, path: str, **query: int) -> JSON:
+    def _get(self, path: str, **query: float) -> JSON:
         return self._transport.get(self._path + path, **query)
 
     def _post(self, path: str, body: JSONObject | None = None) -> JSON:
@@ -354,6 +364,11 @@ def _stats(known: JSONObject) -> Stats:
     counts, pending = (np.array(known[name], dtype=np.int64) for name in ("counts", "pending"))
     sums, squares = (np.array(known[name], dtype=np.float64) for name in ("sums", "squares"))
     return Stats(counts, sums, squares, pending, np.array(known["active"], dtype=np.bool_))
+
+
+def _array(rows: list[list[float | None]], missing: float) -> FloatArray:
+    """Return numbers as an array; JSON has null for those that are not finite."""
+    return np.array([[missing if value is None else value for value in row] for row in rows], dtype=np.float64)
 
 
 def _meant(play: Play | str) -> dict[str, str | int]:

@@ -13,6 +13,7 @@ from mfbandit._internal.limits import (
     MAX_ARMS,
     MAX_CLASS_NAME_LENGTH,
     MAX_FIDELITIES,
+    MAX_IMPORT_ID_LENGTH,
     MAX_ITEMS_PER_REQUEST,
     MAX_LEASE_SECONDS,
     MAX_NOTE_LENGTH,
@@ -21,6 +22,7 @@ from mfbandit._internal.limits import (
     MAX_TOKEN_NAME_LENGTH,
 )
 from mfbandit._internal.validation import LARGEST_NUMBER
+from mfbandit.service.problem_details import MEDIA_TYPE
 
 NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
 ExperimentName = Annotated[str, Path(pattern=NAME_PATTERN, description="The experiment's name.")]
@@ -132,12 +134,13 @@ class Renew(Keyed):
 
 
 class PastResult(Body):
-    """A past result."""
+    """A past result. One whose id is there already is not added again."""
 
     arm: Arm
     fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)]
     reward: Number
     cost: Cost | None = None
+    id: Annotated[str, Field(min_length=1, max_length=MAX_IMPORT_ID_LENGTH)] | None = None
 
 
 class Import(Body):
@@ -250,3 +253,23 @@ class ProblemOut(BaseModel):
     title: str
     status: int
     detail: str
+
+
+# What every route may answer with, for the OpenAPI document.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"description": words, "content": {MEDIA_TYPE: {"schema": ProblemOut.model_json_schema()}}}
+    for code, words in (
+        (400, "The body is not valid JSON"),
+        (401, "A token is needed"),
+        (403, "The token's scope does not allow this"),
+        (404, "Not found"),
+        (405, "Method not allowed"),
+        (409, "Conflict with the state of the experiment"),
+        (413, "The body is too large"),
+        (415, "The body is not application/json"),
+        (421, "Wrong host"),
+        (422, "The request is not valid"),
+        (500, "A bug, whose id is in the service's log; or a damaged store"),
+        (503, "The store is unavailable: try again"),
+    )
+}

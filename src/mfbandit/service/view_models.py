@@ -3,15 +3,15 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from mfbandit._internal.formatting import readable
+from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.typing import IntArray
-from mfbandit.core import Audit, Bounds, Fidelities, Stats, audit, bounds_table
+from mfbandit.core import POSTERIOR, Audit, Bounds, Fidelities, Stats, audit
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import (
     FIELDS,
@@ -26,6 +26,7 @@ from mfbandit.experiment import (
     Headline,
     LeasesExtended,
     Told,
+    bounds_of,
     conflicting,
 )
 from mfbandit.policies import Policy, uses_biases
@@ -87,6 +88,15 @@ def list_row(experiment: DurableExperiment) -> dict[str, Any]:
     }
 
 
+def unread_row(name: str, state: str, detail: str) -> dict[str, Any]:
+    """Return a row of the list of experiments for one whose numbers are not known.
+
+    >>> unread_row("ads", "damaged", "its log is damaged")["state"]
+    'damaged'
+    """
+    return {"name": name, "state": state, "detail": detail}
+
+
 def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
     """Return everything on the page of an experiment.
 
@@ -107,7 +117,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
     trust = _Trust(policy, stats, fidelities, refuted)
     best = headline.best
     spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
-    order = _order(bounds, best, refuted) if bounds is not None else list(range(min(len(labels), LEADING_ARMS_SHOWN)))
+    order = _order(bounds, best, refuted, len(labels))
     low, high = _range(bounds, order)
     return {
         **row,
@@ -123,7 +133,8 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         "series": json.dumps(_series(recently, fidelities)),
         "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
         "fidelity_names": list(fidelities.labels),
-        "biases_text": ", ".join(f"{bias:g}" for bias in fidelities.biases or ()),
+        "biases_text": ", ".join(plain(bias, thousands="") for bias in fidelities.biases or ()),
+        "bounds_kind": "95 % posterior intervals" if _is_posterior(bounds) else "Bounds at each fidelity",
         "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
         "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high), trust) for k in order],
         "more_arms": len(labels) - len(order),
@@ -173,7 +184,7 @@ def _doubt(headline: Headline, labels: Sequence[str]) -> str:
 def _bounds(stats: Stats, fidelities: Fidelities, policy: Policy, labels: Sequence[str]) -> Bounds | None:
     """Return the table of bounds; None where the noise is not known, so that there are none."""
     try:
-        return bounds_table(stats, fidelities, getattr(policy, "rho", 2.0), labels)
+        return bounds_of(policy, stats, fidelities, labels)
     except InvalidArgument:
         return None
 
@@ -185,13 +196,17 @@ def _audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit
         return None
 
 
-def _order(bounds: Bounds, best: int | None, refuted: set[int]) -> list[int]:
-    """Order arms: the best first, then by their highest lower bound; arms without a result last."""
+def _is_posterior(bounds: Bounds | None) -> bool:
+    return bounds is not None and bounds.kind == POSTERIOR
+
+
+def _order(bounds: Bounds | None, best: int | None, refuted: set[int], arms: int) -> list[int]:
+    """Order arms: the best first, then by their highest lower bound or posterior estimate; those without one last."""
+    if bounds is None:
+        return sorted(range(arms), key=lambda arm: arm != best)[:LEADING_ARMS_SHOWN]
     rows = [m for m in range(len(bounds.lower)) if m not in refuted]
-    lower = np.nan_to_num(bounds.lower[rows].max(axis=0), neginf=-np.finfo(float).max)
-    if best is not None:
-        lower[best] = np.inf
-    return [int(k) for k in np.argsort(-lower, kind="stable")[:LEADING_ARMS_SHOWN]]
+    kept = replace(bounds, lower=bounds.lower[rows], upper=bounds.upper[rows])
+    return kept.ranked(first=best)[:LEADING_ARMS_SHOWN]
 
 
 def _range(bounds: Bounds | None, order: Sequence[int]) -> tuple[float, float]:
@@ -218,13 +233,14 @@ def _arm(
 ) -> ArmView:
     note = "retired" if k in retired else "set aside after failures" if k in aside else ""
     if bounds is None:
-        return ArmView(labels[k], k == best, note, [], "-", "-", [], "no bounds")
+        seen = trust.stats.counts[:, k].tolist()
+        return ArmView(labels[k], k == best, note, seen, "-", "-", [], "no bounds")
     intervals = [_drawn(bounds, m, k, ends) for m in range(len(bounds.plays))]
     lower, upper = _ends(bounds, k, trust)
     parts = (
         f"fidelity {bounds.fidelities[m]}: {_number(bounds.lower[m, k])} to {_number(bounds.upper[m, k])}"
         for m in range(len(intervals))
-        if bounds.plays[m, k]
+        if math.isfinite(bounds.lower[m, k])
     )
     text = f"{labels[k]}: {'; '.join(parts) or 'no result yet'}"
     plays = bounds.plays[:, k].tolist()
@@ -232,8 +248,11 @@ def _arm(
 
 
 def _drawn(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Interval | None:
-    if not bounds.plays[m, k]:
+    lower, upper, mean = float(bounds.lower[m, k]), float(bounds.upper[m, k]), float(bounds.means[m, k])
+    if not math.isfinite(lower) or not math.isfinite(upper):
         return None
+    if bounds.kind == POSTERIOR:
+        mean = (lower + upper) / 2
     low, high = ends
     span = (high - low) or 1.0
 
@@ -241,7 +260,7 @@ def _drawn(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Interva
         share = min(max((value - low) / span, 0.0), 1.0)
         return round(DRAWING_MARGIN + (DRAWING_WIDTH - 2 * DRAWING_MARGIN) * share, 1)
 
-    return Interval(place(bounds.lower[m, k]), place(bounds.upper[m, k]), place(bounds.means[m, k]))
+    return Interval(place(lower), place(upper), place(mean))
 
 
 def _ends(bounds: Bounds, arm: int, trust: _Trust) -> tuple[float, float]:
@@ -257,7 +276,8 @@ def _interval(bounds: Bounds | None, best: int | None, trust: _Trust) -> str:
         return "its bounds contradict each other: a bias does not hold"
     rows = trust.rows(best)
     at = "" if len(rows) == len(bounds.lower) else f" at fidelity {', '.join(bounds.fidelities[m] for m in rows)}"
-    return f"between {_number(low)} and {_number(high)}, by its bounds{at}" if math.isfinite(high - low) else ""
+    by = "95 % posterior interval" if bounds.kind == POSTERIOR else "bounds"
+    return f"between {_number(low)} and {_number(high)}, by its {by}{at}" if math.isfinite(high - low) else ""
 
 
 def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], trust: _Trust) -> str:
@@ -271,9 +291,10 @@ def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], trus
     rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
     rivals[best] = False
     number = int((rivals & np.array(active)).sum())
+    by = "95 % posterior intervals" if bounds.kind == POSTERIOR else "bounds"
     if number == 0:
-        return "no other arm can be better, by the bounds"
-    return f"{_plural(number, 'other arm')} could still be better, by the bounds"
+        return f"no other arm {'is likely to' if bounds.kind == POSTERIOR else 'can'} be better, by the {by}"
+    return f"{_plural(number, 'other arm')} could still be better, by the {by}"
 
 
 def _series(recently: RecentActivity, fidelities: Fidelities) -> dict[str, Any]:
@@ -290,12 +311,12 @@ def _fidelities(
         share = spent[m] / total if total else 0.0
         row = {
             "name": name,
-            "cost": f"{fidelities.costs[m]:g}",
+            "cost": plain(fidelities.costs[m]),
             "results": f"{results[m]:,}",
             "spent": readable(spent[m]),
             "share": share,
             "share_text": f"{share:.0%} of what was spent",
-            "bias": "-" if fidelities.biases is None else f"{fidelities.biases[m]:g}",
+            "bias": "-" if fidelities.biases is None else plain(fidelities.biases[m]),
         }
         rows.append(row | _audited(found, m))
     return rows
@@ -329,7 +350,7 @@ def _rest(counts: IntArray, order: Sequence[int]) -> str:
 def _outcome(outcome: Event | None) -> str:
     match outcome:
         case Told(_, reward, _):
-            return f"{reward:.6g}"
+            return plain(reward)
         case Failed():
             return "failed"
     return "lease ran out"
@@ -352,7 +373,9 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
         case LeasesExtended(seconds):
             return f"leases extended by {readable(seconds)} s: the service was away, or the clock jumped"
         case BiasRefuted(fidelity, arm, needed):
-            return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
+            return (
+                f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
+            )
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
     words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
@@ -388,7 +411,7 @@ def _capital(spent: float, reserved: float, capital: float | None) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "-"
+    return plain(value, 4) if math.isfinite(value) else "-"
 
 
 def _short(time: float, now: float) -> str:

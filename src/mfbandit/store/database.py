@@ -8,10 +8,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mfbandit.errors import InvalidArgument, StoreDamaged, StoreError
 from mfbandit.experiment import COLUMNS
+
+if TYPE_CHECKING:
+    from mfbandit.store.commits import Commits
 
 SCHEMA = 1  # raised when tables change
 PREFIX = "mfbandit_"
@@ -71,8 +74,21 @@ class Connection(Protocol):
         """Let all queries inside see one and the same state."""
         ...
 
+    @property
+    def accepted_loss(self) -> str:
+        """What was acknowledged and is gone, where that was accepted; empty otherwise."""
+        ...
+
     def check_hold(self) -> None:
         """Check that this still is the connection that writes, as far as it can be told without asking the database."""
+        ...
+
+    def acknowledge(self, commits: "Commits") -> None:
+        """Take note, where the database itself cannot lose it, that everything up to here is going to be relied on."""
+        ...
+
+    def discard(self) -> None:
+        """Remove a store that was just made, in which nothing was kept, when the connection is closed."""
         ...
 
     def close(self) -> None:
@@ -88,8 +104,13 @@ class Database(Protocol):
         """How to call it in messages; without a password."""
         ...
 
-    def hold(self, purpose: str) -> AbstractContextManager[Connection]:
-        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it."""
+    def hold(self, purpose: str, *, accept_loss: bool = False) -> AbstractContextManager[Connection]:
+        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it.
+
+        Args:
+            purpose: what this process is, for others who find the store held.
+            accept_loss: whether to go on where something that was acknowledged is gone.
+        """
         ...
 
     def read(self) -> Connection:
@@ -102,6 +123,10 @@ class Database(Protocol):
 
     def create(self, connection: Connection) -> None:
         """Make the tables."""
+        ...
+
+    def missing(self, connection: Connection) -> StoreDamaged | None:
+        """Return an error that says what was acknowledged and is gone; None if nothing is."""
         ...
 
     def verify(self, connection: Connection) -> None:
@@ -134,7 +159,7 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, SQLite(f"{folder}/a.db").hold("a test") as connection:
     ...     with transaction(connection):
-    ...         connection.run("CREATE TABLE t (a BIGINT)")
+    ...         _ = connection.run("CREATE TABLE t (a BIGINT)")
     ...     connection.query("SELECT count(*) FROM t")
     [(0,)]
     """
@@ -148,8 +173,8 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
         raise
 
 
-def prepare(database: Database, connection: Connection) -> None:
-    """Make the tables of a new store, or check those that are there.
+def prepare(database: Database, connection: Connection) -> bool:
+    """Make the tables of a new store, or check those that are there; return whether it is new.
 
     >>> from mfbandit.store.sqlite import SQLite
     >>> import tempfile
@@ -158,14 +183,16 @@ def prepare(database: Database, connection: Connection) -> None:
     ...     with database.hold("a test") as connection:
     ...         prepare(database, connection)
     ...         check_tables(database, connection)
+    True
     """
     if database.tables(connection):
         check_tables(database, connection)
-        return
+        return False
     with transaction(connection):
         database.create(connection)
         made = [("schema", str(SCHEMA)), ("id", os.urandom(8).hex()), ("created", repr(time.time())), ("checked", "")]
         connection.insert("mfbandit_store", ("key", "value"), made)
+    return True
 
 
 def check_tables(database: Database, connection: Connection) -> None:

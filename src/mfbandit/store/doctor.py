@@ -14,7 +14,8 @@ from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.experiment import unpack
 from mfbandit.store.database import Connection, Database, check_tables, database_at
 from mfbandit.store.log_reader import Entry, entries, packed, pages, read_all
-from mfbandit.store.sqlite import NETWORK_FILE_SYSTEMS, SQLite, file_system
+from mfbandit.store.sqlite import SQLite
+from mfbandit.store.store_files import NETWORK_FILE_SYSTEMS, file_system
 
 FIXED_VERSION = (3, 51, 3)  # of SQLite: two writers in WAL mode cannot damage a file any more
 LITTLE_SPACE_BYTES = 2**28
@@ -87,6 +88,9 @@ def _file(path: Path) -> Iterator[Finding]:
 def _tables(database: Database) -> list[Finding]:
     try:
         with closing(database.read()) as connection:
+            missing = database.missing(connection)
+            if missing is not None:
+                return [Finding("wrong", "store", str(missing))]
             check_tables(database, connection)
             findings = [
                 Finding("good", "tables", "complete, of a known version"),

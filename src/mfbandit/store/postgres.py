@@ -8,6 +8,7 @@ from urllib.parse import urlsplit, urlunsplit
 
 from mfbandit._internal.imports import needed_for
 from mfbandit.errors import StoreError, StoreHeld, StoreUnavailable
+from mfbandit.store.commits import Commits
 from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, process_record, transaction
 
 with needed_for("a store in PostgreSQL", "postgres"):
@@ -44,7 +45,7 @@ class Postgres:
         self.name = urlunsplit((parts.scheme, f"{user}{place}", parts.path, "", ""))
 
     @contextmanager
-    def hold(self, purpose: str) -> "Iterator[PostgresConnection]":
+    def hold(self, purpose: str, *, accept_loss: bool = False) -> "Iterator[PostgresConnection]":  # noqa: ARG002
         """Open the only connection that writes, until it is closed or lost: it holds an advisory lock."""
         me = process_record(purpose)
         connection = self._connect(
@@ -73,6 +74,9 @@ class Postgres:
         for name, columns in TABLES.items():
             connection.run(f"CREATE TABLE {name} ({columns})")
         connection.run(INDEX)
+
+    def missing(self, connection: Connection) -> None:
+        """Nothing: PostgreSQL checks its own log, and does not start where the end of that cannot be read."""
 
     def verify(self, connection: Connection) -> None:
         """Check nothing: PostgreSQL looks after its pages, and the log has its digests."""
@@ -124,6 +128,7 @@ class PostgresConnection:
 
     def __init__(self, name: str, connection: "psycopg.Connection[Any]") -> None:
         self._name, self._connection = name, connection
+        self.accepted_loss = ""
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """All rows of an answer."""
@@ -151,6 +156,12 @@ class PostgresConnection:
 
     def check_hold(self) -> None:
         """Check nothing: the lock lasts as long as the session, which the next statement needs anyway."""
+
+    def acknowledge(self, commits: Commits) -> None:
+        """Note nothing: a server that lost its end does not start."""
+
+    def discard(self) -> None:
+        """Leave the tables where they are: the database was there before."""
 
     def close(self) -> None:
         """Close the connection."""

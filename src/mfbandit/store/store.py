@@ -12,8 +12,8 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
-from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME
-from mfbandit._internal.validation import positive
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MAX_ITEMS_PER_REQUEST
+from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
 from mfbandit.experiment import Experiment
@@ -22,13 +22,14 @@ from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.locks import LocksByName
-from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.tokens import Token, new_token, public_part
-from mfbandit.store.writer import Job, Writer
+from mfbandit.store.writer import Job, Ticket, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+HAD_TOKENS = "had tokens"  # among the facts of a store: it stays closed to those without a token
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
 
@@ -44,6 +45,8 @@ class Store:
         read_only: look and change nothing; works while another process writes.
         clock: seconds since 1970, for the times of events and leases.
         purpose: what this process is, for others who find the store held.
+        accept_loss: go on where something that was acknowledged is gone, as after a restored backup; otherwise that is
+            a :class:`StoreDamaged`. ``accepted_loss`` then says what it was.
 
     >>> import tempfile
     >>> from mfbandit import MFUCB, Bounded
@@ -65,23 +68,32 @@ class Store:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
         purpose: str | None = None,
+        accept_loss: bool = False,
     ) -> None:
         self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
         self._one_by_one = LocksByName()  # one experiment is made, opened or deleted by one thread at a time
         self._writer: Writer | None = None
+        self.accepted_loss = ""
         self._pid = os.getpid()
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
         self._outages = Outages()
         self._looks_kept_at = -1e9
+        self._looks_kept: Ticket | None = None
+        self._looks_fail = False
         self._tokens: dict[str, Token] = {}
+        self._had_tokens = False
         self._tokens_at = -1e9
         if read_only:
             with closing(self.read()) as connection:
+                missing = self._database.missing(connection)
+                if missing is not None and not accept_loss:
+                    raise missing
                 check_tables(self._database, connection)
         else:
-            self._writer = Writer(self._database, purpose or purpose_of_this_process())
+            self._writer = Writer(self._database, purpose or purpose_of_this_process(), accept_loss=accept_loss)
+            self.accepted_loss = self._writer.accepted_loss
 
     def __enter__(self) -> Self:
         return self
@@ -89,15 +101,18 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close(discard_unused=kind is not None)  # what failed leaves no empty store behind
 
     def __repr__(self) -> str:
         return f"<Store {self.name}{', read-only' * self._read_only}>"
 
     def close(self) -> None:
         """Write what is queued, and let others write."""
+        self._close(discard_unused=False)
+
+    def _close(self, *, discard_unused: bool) -> None:
         if self._writer is not None and os.getpid() == self._pid:
-            self._writer.close()
+            self._writer.close(discard_unused=discard_unused)
         self._open.clear()
         self._closed = True
 
@@ -175,7 +190,26 @@ class Store:
         """The names of all experiments, in the order in which they were made."""
         self._check_usable()
         with closing(self.read()) as connection:
-            return tuple(found.name for found in entries(connection))
+            return tuple(name for _, name in names_after(connection, 0, None))
+
+    def list_page(self, *, after: int = 0, limit: int = MAX_ITEMS_PER_REQUEST) -> tuple[tuple[str, ...], int | None]:
+        """A page of the names of experiments, and where the next page begins.
+
+        Args:
+            after: 0 for the first page, then what the page before returned.
+            limit: how many names at most.
+
+        Returns:
+            The names, and ``after`` of the next page; None if this is the last one.
+        """
+        if whole("after", after) < 0:
+            raise InvalidArgument(f"after must be at least 0, got {after}")
+        if whole("limit", limit) < 1:
+            raise InvalidArgument(f"limit must be at least 1, got {limit}")
+        self._check_usable()
+        with closing(self.read()) as connection:
+            rows = names_after(connection, after, limit + 1)
+        return tuple(name for _, name in rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None
 
     def delete(self, name: str, *, confirm: str) -> None:
         """Delete an experiment and its log, for good.
@@ -205,11 +239,17 @@ class Store:
         self._write(self._keep_looks)
 
     def look(self) -> None:
-        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
-        self._outages.look(self._clock())
+        """Look at the clock; a service does this every second, and now and then it is kept on disk.
+
+        While that fails, the service is as good as away: results cannot be told, nor leases renewed.
+        """
+        failed = None if self._looks_kept is None else self._looks_kept.failed()
+        self._looks_fail = self._looks_fail if failed is None else failed
+        if not self._looks_fail:
+            self._outages.look(self._clock())
         if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
             self._looks_kept_at = time.monotonic()
-            self.writer().submit(self._keep_looks)
+            self._looks_kept = self.writer().submit(self._keep_looks)
 
     def end_looking(self) -> None:
         """Look no more, and keep when that was."""
@@ -232,7 +272,12 @@ class Store:
         text, token = new_token(name, scope, self._clock())
         row = (token.id, token.name, token.hash, token.scope, token.created)
         columns = ("id", "name", "hash", "scope", "created")
-        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
+
+        def job(connection: Connection) -> None:
+            connection.insert("mfbandit_tokens", columns, [row])
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))
+
+        self._write(job)
         self._tokens_at = -1e9
         return text
 
@@ -240,8 +285,17 @@ class Store:
         """Revoke a token, by its id."""
         if token not in self.tokens():
             raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
-        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
+
+        def job(connection: Connection) -> None:
+            connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
+            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))  # it may be of a store from before the mark
+
+        self._write(job)
         self._tokens_at = -1e9
+
+    def needs_token(self) -> bool:
+        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
+        return bool(self.tokens()) or self._had_tokens
 
     def tokens(self) -> dict[str, Token]:
         """All tokens, by their ids; read again every few seconds, if the database answers."""
@@ -249,6 +303,8 @@ class Store:
             try:
                 with closing(self.read()) as connection:
                     rows = connection.query(_TOKENS)
+                    marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
+                    self._had_tokens = self._had_tokens or bool(marks)
             except StoreUnavailable:
                 if self._tokens_at < 0:
                     raise
@@ -315,10 +371,10 @@ class Store:
     def _made_by(self, name: str, request_key: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
         with closing(self.read()) as connection:
-            found = [other for other in entries(connection) if other.name == name]
-        if found and (request_key is None or found[0].request != request_key):
+            found = find_entry(connection, name)
+        if found is not None and (request_key is None or found.request != request_key):
             raise Conflict(f"Experiment {name!r} already exists in {self.name}")
-        return bool(found)
+        return found is not None
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
@@ -330,6 +386,9 @@ class Store:
 
 _TOKEN = ("id", "name", "hash", "scope", "created")
 _TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
+
+
+_MARK_TOKENS = "INSERT INTO mfbandit_store (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 
 def check_definition(
