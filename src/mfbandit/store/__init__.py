@@ -1,5 +1,6 @@
 """Experiments that survive crashes, in SQLite or PostgreSQL."""
 
+from mfbandit.store.database import without_password
 from mfbandit.store.doctor import examine
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.exports import as_past_results, import_keys, jsonl, log_record, plays_csv, read_results
@@ -21,4 +22,5 @@ __all__ = [
     "log_record",
     "plays_csv",
     "read_results",
+    "without_password",
 ]
