@@ -32,6 +32,7 @@ from mfbandit.experiment.checks import (
     checked_choice,
     checked_labels,
     refuse_in_memory,
+    with_capital,
 )
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -646,13 +647,14 @@ class Experiment:
     def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
 
-        It cannot be less than what is spent and reserved already.
+        It cannot be less than what is spent and reserved already. A policy with a capital of its own, such as
+        :class:`~mfbandit.MFTopTwo`, gets the new one, too, if the two were equal. Else its own stays as it is.
 
-        >>> from mfbandit import UCB, Bounded
-        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+        >>> from mfbandit import MFTopTwo
+        >>> exp = Experiment(MFTopTwo(capital=5), arms=2, fidelities=Fidelities([1]), capital=5)
         >>> exp.set_capital(10)
-        >>> exp.capital
-        10.0
+        >>> exp.capital, exp.policy.capital
+        (10.0, 10.0)
         """
         refuse_in_memory(request_key=request_key)
         amount = None if capital is None else positive("capital", number("capital", capital))
@@ -662,7 +664,10 @@ class Experiment:
                 f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
+            policy = with_capital(self._state.policy, self._state.capital, amount)
             self._add(CapitalSet(amount))
+            if policy is not None:
+                self._add(PolicySet(policy_record(policy)))
 
     def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned.
