@@ -7,7 +7,7 @@ import pytest
 
 from mfbandit import UCB, Bounded, Experiment, Fidelities, Store, run
 from mfbandit.core import Play
-from mfbandit.errors import InvalidArgument, StoreUnavailable
+from mfbandit.errors import InvalidArgument, StoreHeld, StoreUnavailable
 from mfbandit.execution import InlineExecutor, outcomes
 from mfbandit.execution.outcomes import OutcomeRecorder
 from mfbandit.execution.spool import Outcome, Spool
@@ -104,6 +104,26 @@ def test_ctrl_c_keeps_what_is_untold_for_the_next_run(experiment, monkeypatch, t
     assert "untold results of an earlier run, which are told first: 3" in caplog.text
     assert "cannot be read, and is left out" in caplog.text
     assert list((tmp_path / "spool").iterdir()) == []
+
+
+def test_a_result_that_is_refused_for_good_is_kept_too(experiment, monkeypatch, tmp_path):
+    def lost(*_args, **_options):
+        raise StoreHeld("somebody else has the store")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(DurableExperiment, "tell", lost)
+        with pytest.raises(StoreHeld):
+            run(experiment, half, InlineExecutor(), spool=tmp_path / "spool", progress=False)
+    run(experiment, half, InlineExecutor(), plays=0, spool=tmp_path / "spool", progress=False)
+    assert experiment.history.rewards.tolist() == [0.5]
+
+
+def test_the_name_of_an_experiment_leads_nowhere_else(tmp_path):
+    spool = Spool("../*", tmp_path / "spool")
+    spool.add(Outcome(PLAY, reward=0.5))
+    spool.close()
+    assert [path.parent for path in tmp_path.rglob("*.jsonl")] == [tmp_path / "spool"]
+    assert Spool("../*", tmp_path / "spool").take_over() == 1
 
 
 def test_the_spool_of_a_run_that_goes_on_is_left_alone(tmp_path):

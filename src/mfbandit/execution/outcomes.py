@@ -8,7 +8,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from mfbandit.core import Play
-from mfbandit.errors import Conflict, InvalidArgument, StoreUnavailable, UnknownPlay
+from mfbandit.errors import Conflict, InvalidArgument, StoreError, StoreUnavailable, UnknownPlay
 from mfbandit.execution.attempt import SeededPlay
 from mfbandit.execution.spool import Outcome, Spool
 from mfbandit.experiment import AnyExperiment
@@ -67,8 +67,10 @@ class OutcomeRecorder:
             return None
         try:
             return self._tell(self._experiment, outcome)
-        except StoreUnavailable as error:
+        except StoreError as error:
             self._keep(outcome, error)
+            if not isinstance(error, StoreUnavailable):  # waiting will not help, and the next run may fare better
+                raise
         return None
 
     def fail(self, play: SeededPlay, error: str) -> None:
@@ -123,7 +125,7 @@ class OutcomeRecorder:
                 self._experiment.restore_arm(arm)
         log.warning("%d pending play%s given up; another run can go on", len(plays), "s" * (len(plays) > 1))
 
-    def _keep(self, outcome: Outcome, error: StoreUnavailable | None = None) -> None:
+    def _keep(self, outcome: Outcome, error: StoreError | None = None) -> None:
         if self._spool is None:  # an experiment of somebody's own that is not shared
             raise error or StoreUnavailable("the experiment is unavailable")
         self._spool.add(outcome)

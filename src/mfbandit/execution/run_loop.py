@@ -14,6 +14,7 @@ from mfbandit.errors import (
     CapitalExhausted,
     ExecutorBroken,
     ExperimentPaused,
+    MFBanditError,
     NoActiveArms,
     StoreError,
     StoreUnavailable,
@@ -85,7 +86,7 @@ class RunLoop:
         """Return what the experiment warns of now; nothing if it cannot be asked."""
         try:
             return tuple(self._experiment.status()["warnings"])
-        except StoreError:
+        except MFBanditError:
             return ()
 
     @contextmanager

@@ -13,6 +13,7 @@ from collections.abc import Iterator
 from contextlib import suppress
 from dataclasses import asdict, dataclass
 from pathlib import Path
+from urllib.parse import quote
 
 from mfbandit.core import Play
 
@@ -52,7 +53,7 @@ class Spool:
     """
 
     def __init__(self, experiment: str, folder: Path | None = None) -> None:
-        self._experiment, self._folder = experiment, folder or _state_folder()
+        self._experiment, self._folder = quote(experiment, safe=""), folder or _state_folder()
         self.outcomes: deque[Outcome] = deque()
         self._files: dict[Path, int] = {}  # open, and locked for as long as this run lives
         self.place: Path | None = None

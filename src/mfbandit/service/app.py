@@ -16,6 +16,7 @@ import mfbandit
 from mfbandit._internal.formatting import strict_json
 from mfbandit._internal.limits import (
     MAX_BODY_BYTES,
+    MAX_CELLS,
     MAX_EVENT_NUMBER,
     MAX_ITEMS_PER_REQUEST,
     MAX_RHO,
@@ -186,6 +187,13 @@ def _add_service(app: FastAPI, store: Store) -> None:
         return _answer({"status": "ok", "version": mfbandit.__version__})
 
 
+def _check_size(body: schemas.Create) -> None:
+    """Refuse what a few bytes ask for, and what would take gigabytes."""
+    arms, fidelities = body.arms if isinstance(body.arms, int) else len(body.arms), len(body.fidelities.costs)
+    if arms * fidelities > MAX_CELLS:
+        raise InvalidArgument(f"arms times fidelities must be at most {MAX_CELLS:,}, got {arms:,} times {fidelities:,}")
+
+
 def _add_experiments(app: FastAPI, store: Store) -> None:
     lanes: Lanes = app.state.lanes
 
@@ -201,6 +209,7 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments", status_code=201, response_model=schemas.Status, tags=["experiments"])
     def create(body: schemas.Create) -> Response:
         """Create an experiment."""
+        _check_size(body)
         record = body.fidelities.model_dump(exclude_unset=True)
         made = store.create(
             body.name,
@@ -273,7 +282,7 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
     async def results(name: ExperimentName, body: schemas.Import) -> Response:
         """Add past results, as plays already made: a warm start."""
-        past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
+        past = [(result.arm, result.fidelity, result.reward, result.cost, result.id) for result in body.results]
         plays = await lanes.on_disk(
             await _opened(app, store, name),
             lambda experiment: experiment.add_results(past, request_key=body.request_key),
@@ -383,7 +392,7 @@ def _add_views(app: FastAPI, store: Store) -> None:
 
 def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
-        return jsonl(experiment.records())
+        return jsonl(experiment.records(), experiment.id)
     return plays_csv(experiment.records(), experiment.id, experiment.arms)
 
 

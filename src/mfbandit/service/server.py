@@ -16,9 +16,11 @@ with needed_for("the service", "service"):
     import uvicorn
 
     from mfbandit.service.app import create_app
+    from mfbandit.service.connections import GuardedProtocol, close_silent, limit_connections
     from mfbandit.service.middleware import is_loopback
 
 SHUTDOWN_GRACE_SECONDS = 10  # for pending requests
+TICKS_PER_SECOND = 10  # of uvicorn
 BACKLOG = 2048  # connections that wait to be accepted
 
 
@@ -74,6 +76,7 @@ def serve(
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         lifespan="on",
+        http=GuardedProtocol,
     )
     _Server(config, "" if quiet else _greeting(store, address)).run(sockets=[listening])
 
@@ -126,9 +129,16 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and print the greeting."""
+        limit_connections()
         await super().startup(sockets=sockets)
         sys.stderr.write(self._greeting)
         sys.stderr.flush()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections that have been silent for too long, once a second."""
+        if counter % TICKS_PER_SECOND == 0:
+            close_silent(self.server_state.connections)
+        return await super().on_tick(counter)
 
     def handle_exit(self, _sig: int, _frame: FrameType | None) -> None:
         """Stop; a second Ctrl-C changes nothing, where uvicorn would leave the store open and print a traceback."""

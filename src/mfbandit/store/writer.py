@@ -60,6 +60,14 @@ class Ticket:
             except RuntimeError:  # that loop has ended, and nobody waits there any more
                 continue
 
+    def failed(self) -> bool | None:
+        """Whether something went wrong; None as long as that is not known.
+
+        >>> Ticket().failed() is None
+        True
+        """
+        return self._error is not None if self._settled.is_set() else None
+
     def wait(self) -> None:
         """Return once it is on disk, or raise what went wrong."""
         self._settled.wait()
