@@ -19,7 +19,7 @@ def made(store, name="me"):
 
 def kept(store):
     connection = store.read()
-    rows = connection.query("SELECT key, value FROM mfbandit_store WHERE key LIKE 'session:%'")
+    rows = connection.query("SELECT key, value FROM mfbandit_store WHERE key LIKE ?", ("session:%",))
     connection.close()
     return rows
 
