@@ -203,6 +203,21 @@ def test_nor_is_anybody_let_in_where_an_application_was_made_without(store):
     problem(anybody.get("/api/experiments"), 401, "unauthorized", "token create")
 
 
+@pytest.mark.parametrize(
+    ("address", "said"),
+    [
+        ("https://me:secret@ads.example.org/bandits", "url must have no user and password, not shown here"),
+        ("https://secret@ads.example.org", "url must have no user and password"),
+        ("https://ads.example.org/bandits?a=b", "without ? and #, got 'https://ads.example.org/bandits?a=b'"),
+        ("https://ads.example.org/bandits#top", "without ? and #"),
+    ],
+)
+def test_addresses_that_have_more_than_a_prefix(address, said):
+    with pytest.raises(InvalidArgument, match=re.escape(said)) as refused:
+        mfb.connect(address)
+    assert "secret" not in str(refused.value)
+
+
 # With a real nginx, and a real browser in front of it.
 
 

@@ -34,6 +34,7 @@ from mfbandit.experiment.events import (
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record, policy_record
 from mfbandit.experiment.state import State
+from mfbandit.store.import_ids import import_mark
 
 FIDELITIES = Fidelities([0.1, 1], [0.1, 0], SubGaussian(0.2))
 OTHERS = [
@@ -92,6 +93,19 @@ def _opening(log: Written, time: float) -> None:
     log.add(Opened(f"{len(log.records):06x}"), time=time)
 
 
+def _import(draw, log: Written, active: list[int], request: str | None, time: float) -> None:
+    state = log.state
+    reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
+    for _ in range(draw(st.integers(1, 3))):
+        play, arm = len(state.plays), draw(st.sampled_from(active))
+        log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
+        name = draw(st.sampled_from([None, f"row-{play}"]))
+        mark, text = (None, request) if name is None else (import_mark(name), f"\t{name}")
+        log.add(Told(play, reward, cost), time=time, due=mark, request=text)
+        if draw(st.booleans()):
+            _refute(draw, log, arm, time, request)
+
+
 def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
     state = log.state
     active = [arm for arm in range(len(state.labels)) if state.stats.active[arm]]
@@ -104,12 +118,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             arm, fidelity = draw(st.sampled_from(active)), draw(st.integers(0, 1))
             log.add(Asked(len(state.plays), arm, fidelity), time=time, due=due, request=request)
     elif kind == "import" and active:
-        for _ in range(draw(st.integers(1, 3))):
-            play, arm = len(state.plays), draw(st.sampled_from(active))
-            log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
-            log.add(Told(play, reward, cost), time=time, request=request)
-            if draw(st.booleans()):
-                _refute(draw, log, arm, time, request)
+        _import(draw, log, active, request, time)
     elif kind in ("tell", "fail", "expire", "renew") and pending:
         play = draw(st.sampled_from(pending))
         events: dict[str, Event] = {

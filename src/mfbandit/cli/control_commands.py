@@ -1,6 +1,6 @@
 """Commands that change a live experiment."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
@@ -11,6 +11,7 @@ from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.experiment import AnyExperiment
+    from mfbandit.policies import Policy
 
 
 @on_experiment
@@ -76,14 +77,90 @@ def capital(
     ],
     request_key: RequestKey = None,
 ) -> Answer:
-    """Change what all plays together may cost."""
+    """Change what all plays together may cost.
+
+    A policy with a capital of its own, such as MFTopTwo, gets the new one, too, if the two were equal.
+    """
     from mfbandit._internal.formatting import plain
 
     total = None if amount == "unlimited" else _number("capital", amount)
     with call.experiment() as experiment:
         experiment.set_capital(total, request_key=request_key)
+        rule = experiment.policy
     words = "unlimited" if total is None else plain(total, 10)
-    return Answer(f"{call.name}: capital {words}", {"capital": total})
+    own: float | None = getattr(rule, "capital", None)
+    if own is None:
+        return Answer(f"{call.name}: capital {words}", {"capital": total})
+    name = type(rule).__name__
+    also = (
+        f"of {name}, too" if own == total else f"{name} keeps its own, {plain(own, 10)}: `experiment policy` changes it"
+    )
+    return Answer(f"{call.name}: capital {words}; {also}", {"capital": total, "policy_capital": own})
+
+
+@on_experiment
+def policy(
+    call: Call,
+    kind: Annotated[
+        Optional[str], typer.Argument(metavar="POLICY", help="Its name, such as MFUCB; without one it is shown.")
+    ] = None,
+    fields: Annotated[
+        Optional[list[str]],
+        typer.Argument(metavar="[--FIELD VALUE]...", help="Its parameters, as in [[policies]] of a TOML file."),
+    ] = None,
+    request_key: RequestKey = None,
+) -> Answer:
+    """Show the policy, or let another one pick plays from now on.
+
+    What was learned is kept.
+    """
+    from mfbandit.experiment import policy_record
+
+    if kind is None:
+        with call.experiment(writing=False) as experiment:
+            chosen = experiment.policy
+    else:
+        chosen = _policy(kind, fields or [])
+        with call.experiment() as experiment:
+            experiment.set_policy(chosen, request_key=request_key)
+    return Answer(f"{call.name}: {chosen}", policy_record(chosen))
+
+
+def _policy(kind: str, words: list[str]) -> "Policy":
+    from mfbandit.cli.config import policy_from_table
+    from mfbandit.cli.toml_table import Table
+
+    return policy_from_table(Table("policy", {"name": kind, **_fields(words)}))
+
+
+def _fields(words: list[str]) -> dict[str, bool | int | float | str]:
+    """Return the values of --field value, --field=value, or --field for true.
+
+    >>> _fields(["--rho", "1", "--kl"]), _fields(["--r0=0.25"])
+    ({'rho': 1, 'kl': True}, {'r0': 0.25})
+    """
+    found: dict[str, bool | int | float | str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise InvalidArgument(f"a policy's parameters must be given as --field value, got {word!r}")
+        name, given, value = word[2:].partition("=")
+        if not given:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        found[name.replace("-", "_")] = _value(value)
+    return found
+
+
+def _value(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 @on_experiment

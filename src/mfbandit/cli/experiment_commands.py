@@ -32,8 +32,9 @@ def create(
     """
     from mfbandit.cli.config import Config
     from mfbandit.cli.toml_table import at
-    from mfbandit.store import check_definition
+    from mfbandit.store import check_definition, check_name
 
+    check_name(call.name)
     described = Config(file).experiment()
     if capital is not None:
         described["capital"] = capital

@@ -2,12 +2,14 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.validation import number, whole
 from mfbandit.core import Fidelities, Stats, limit
 from mfbandit.errors import InvalidArgument
-from mfbandit.policies import Policy
+from mfbandit.policies import POLICIES, Policy
 
 
 class SavedLabels(list[str]):
@@ -99,6 +101,20 @@ def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stat
             f"got {capital}"
         )
     return amount
+
+
+def with_capital(policy: Policy, before: float | None, after: float | None) -> Policy | None:
+    """A policy of the package whose own capital was that of its experiment, with the new one; None for any other.
+
+    >>> from mfbandit import MFTopTwo
+    >>> with_capital(MFTopTwo(capital=5), 5.0, 10.0).capital, with_capital(MFTopTwo(capital=7), 5.0, 10.0)
+    (10.0, None)
+    """
+    own = getattr(policy, "capital", None)
+    if own is None or after is None or own != before or type(policy) not in POLICIES:
+        return None
+    changed: Policy = replace(cast("Any", policy), capital=after)
+    return changed
 
 
 def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:

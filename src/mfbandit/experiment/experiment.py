@@ -32,6 +32,7 @@ from mfbandit.experiment.checks import (
     checked_choice,
     checked_labels,
     refuse_in_memory,
+    with_capital,
 )
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -551,8 +552,7 @@ class Experiment:
         (1.0, [[2, 0]], 'b')
         """
         refuse_in_memory(request_key=request_key)
-        first = len(self._state.plays)
-        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        pairs = self._pairs(results)
         if pairs:
             self._say_opened()
         for asked, told in pairs:
@@ -647,13 +647,14 @@ class Experiment:
     def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
 
-        It cannot be less than what is spent and reserved already.
+        It cannot be less than what is spent and reserved already. A policy with a capital of its own, such as
+        :class:`~mfbandit.MFTopTwo`, gets the new one, too, if the two were equal. Else its own stays as it is.
 
-        >>> from mfbandit import UCB, Bounded
-        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+        >>> from mfbandit import MFTopTwo
+        >>> exp = Experiment(MFTopTwo(capital=5), arms=2, fidelities=Fidelities([1]), capital=5)
         >>> exp.set_capital(10)
-        >>> exp.capital
-        10.0
+        >>> exp.capital, exp.policy.capital
+        (10.0, 10.0)
         """
         refuse_in_memory(request_key=request_key)
         amount = None if capital is None else positive("capital", number("capital", capital))
@@ -663,7 +664,10 @@ class Experiment:
                 f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
+            policy = with_capital(self._state.policy, self._state.capital, amount)
             self._add(CapitalSet(amount))
+            if policy is not None:
+                self._add(PolicySet(policy_record(policy)))
 
     def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned.
@@ -856,6 +860,30 @@ class Experiment:
         cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
         return Play(self.play_id(number), arm, fidelity, cost, label)
 
+    def check_results(self, results: Iterable[PastResult]) -> None:
+        """Refuse what :meth:`add_results` would refuse, and change nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.check_results([("b", 0, 0.5, None)])
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: arm must be the name of an arm, got 'b'
+        """
+        self._pairs(results)
+
+    def number(self, play: Play | str) -> int:
+        """The number of a play, counted from 0 in the order of asking.
+
+        Raises:
+            UnknownPlay: the play was not asked from this experiment.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.number(exp.ask())
+        0
+        """
+        return self._number(play)
+
     def note_unchanged(self) -> None:
         """Write down that a request changed nothing.
 
@@ -1014,9 +1042,15 @@ class Experiment:
         self._assumptions.check_reward(value, fidelity)
         return value
 
+    def _pairs(self, results: Iterable[PastResult]) -> list[tuple[Asked, Told]]:
+        first = len(self._state.plays)
+        return [self._past(first + i, *result) for i, result in enumerate(results)]
+
     def _past(
-        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None, name: str | None = None
     ) -> tuple[Asked, Told]:
+        if name is not None:
+            refuse_in_memory(id=name)
         index = self._arm(arm)
         if index in self._state.retired:
             raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")

@@ -15,8 +15,12 @@ from mfbandit.policies import Policy
 Result: TypeAlias = tuple[Play | str, float, float | None]
 """A play or its id, its reward, and what it really cost (None: what its fidelity costs)."""
 
-PastResult: TypeAlias = tuple[int | str, int, float, float | None]
-"""An arm or its name, a fidelity, a reward, and what it cost (None: what its fidelity costs)."""
+PastResult: TypeAlias = (
+    tuple[int | str, int, float, float | None] | tuple[int | str, int, float, float | None, str | None]
+)
+"""An arm or its name, a fidelity, a reward, what it cost (None: what its fidelity costs), and maybe an id.
+
+In a store and at a service, a result whose id is there already is not added again, ever."""
 
 
 class Status(TypedDict):

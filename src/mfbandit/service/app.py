@@ -282,7 +282,7 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
     async def results(name: ExperimentName, body: schemas.Import) -> Response:
         """Add past results, as plays already made: a warm start."""
-        past = [(result.arm, result.fidelity, result.reward, result.cost) for result in body.results]
+        past = [(result.arm, result.fidelity, result.reward, result.cost, result.id) for result in body.results]
         plays = await lanes.on_disk(
             await _opened(app, store, name),
             lambda experiment: experiment.add_results(past, request_key=body.request_key),
@@ -392,7 +392,7 @@ def _add_views(app: FastAPI, store: Store) -> None:
 
 def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
-        return jsonl(experiment.records())
+        return jsonl(experiment.records(), experiment.id)
     return plays_csv(experiment.records(), experiment.id, experiment.arms)
 
 

@@ -297,15 +297,16 @@ class RemoteExperiment:
         return dict(self._post("/renew", body)["due"])
 
     def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
-        """Add past results (arm, fidelity, reward, cost or None), at most a thousand at once."""
+        """Add past results (arm, fidelity, reward, cost or None, maybe an id), at most a thousand at once."""
         past = [
             {
                 "arm": _arm(arm),
                 "fidelity": whole("fidelity", fidelity),
                 "reward": number("reward", reward),
                 **_cost(cost),
+                **({} if name is None else {"id": name}),
             }
-            for arm, fidelity, reward, cost in ((*result, None)[:4] for result in results)
+            for arm, fidelity, reward, cost, name in ((*result, None, None)[:5] for result in results)
         ]
         body = {"results": past, "request_key": request_key or new_key()}
         return [_play(record) for record in self._post("/results", body)["plays"]]

@@ -13,6 +13,7 @@ from mfbandit._internal.limits import (
     MAX_ARMS,
     MAX_CLASS_NAME_LENGTH,
     MAX_FIDELITIES,
+    MAX_IMPORT_ID_LENGTH,
     MAX_ITEMS_PER_REQUEST,
     MAX_LEASE_SECONDS,
     MAX_NOTE_LENGTH,
@@ -133,12 +134,13 @@ class Renew(Keyed):
 
 
 class PastResult(Body):
-    """A past result."""
+    """A past result. One whose id is there already is not added again."""
 
     arm: Arm
     fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)]
     reward: Number
     cost: Cost | None = None
+    id: Annotated[str, Field(min_length=1, max_length=MAX_IMPORT_ID_LENGTH)] | None = None
 
 
 class Import(Body):

@@ -306,4 +306,4 @@ def _runs(number: int) -> str:
 
 
 def _text(value: float) -> str:
-    return f"{value:,.0f}" if abs(value) >= 10_000 else plain(value, 5)  # noqa: PLR2004 - five digits either way
+    return f"{value:,.0f}" if abs(value) >= 10_000 else f"{value:.5g}"  # noqa: PLR2004 - five digits either way

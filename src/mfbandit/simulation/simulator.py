@@ -76,7 +76,7 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     >>> from mfbandit import MFUCB, paper_problem
     >>> sim = simulate(paper_problem(1), MFUCB(), capital=1e6, runs=2, grid=4)
     >>> sim
-    <Simulation MFUCB(rho=2.0), 2 runs, capital up to 1e+06 at 4 points>
+    <Simulation MFUCB(rho=2.0), 2 runs, capital up to 1,000,000 at 4 points>
     >>> sim.plays.sum(axis=1).round().astype(int).tolist()  # at each fidelity
     [45164, 83284, 122]
     """

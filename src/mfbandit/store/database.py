@@ -1,6 +1,7 @@
 """What a store needs of a database, and the tables that it keeps there: the same in SQLite and PostgreSQL."""
 
 import os
+import re
 import socket
 import sys
 import time
@@ -145,10 +146,44 @@ def database_at(place: str | os.PathLike[str]) -> Database:
     """
     text = os.fspath(place)
     scheme = text.partition("://")[0] if isinstance(text, str) and "://" in text else ""
-    if not isinstance(text, str) or text in ("", ":memory:") or scheme not in DATABASES:
-        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
+    mistyped = isinstance(text, str) and text.startswith(("postgresql:", "postgres:")) and not scheme
+    if not isinstance(text, str) or text in ("", ":memory:") or scheme not in DATABASES or mistyped:
+        shown = without_password(text) if isinstance(text, str) else text
+        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {shown!r}")
     database: Database = import_module(DATABASES[scheme]).open_database(text)
     return database
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown: without password and options, where it is malformed, too.
+
+    >>> without_password("postgresql://me:secret@host:5432/ads?password=secret")
+    'postgresql://me@host:5432/ads'
+    >>> without_password("postgresql://me:se/cret@host/ads")
+    'postgresql://me@host/ads'
+    >>> without_password("ads.db")
+    'ads.db'
+    """
+    scheme, colon, rest = address.partition(":")
+    if not colon or "/" not in rest or not scheme.replace("+", "").isalnum():
+        return address
+    place = rest.lstrip("/")
+    slashes = rest[: len(rest) - len(place)]
+    login, at, place = _parted(place)
+    user = login.partition(":")[0] + at
+    host, slash, path = re.split(r"[?#]", place, maxsplit=1)[0].partition("/")
+    name, _, port = host.rpartition(":")
+    if name and not at and "," not in host and not port.isdecimal():  # a login without its host
+        host = name
+    return f"{scheme}:{slashes}{user}{host}{slash}{path}"
+
+
+def _parted(place: str) -> tuple[str, str, str]:
+    """What comes before the last @, which a password or an option may have as well, and what comes after it."""
+    first, _, options = place.partition("?")
+    if "@" not in first and "@" in options and "/" in first:
+        return "", "", first.partition(":")[0]  # of an option, or of a password with two special characters
+    return first.rpartition("@") if "@" in first else place.rpartition("@")
 
 
 @contextmanager
@@ -241,10 +276,11 @@ def process_record(purpose: str) -> dict[str, Any]:
 
 
 def purpose_of_this_process() -> str:
-    """What the process was started as, such as ``mfbandit serve``.
+    """What the process was started as, such as ``mfbandit experiment``; arguments of other programs may be secret.
 
     >>> isinstance(purpose_of_this_process(), str)
     True
     """
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    return " ".join([program, *sys.argv[1:2]])
+    commands = [word for word in sys.argv[1:2] if program == "mfbandit" and word.isalpha()]
+    return " ".join([program, *commands])

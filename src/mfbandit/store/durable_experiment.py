@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, TypeVar, overload
 
 from mfbandit._internal.validation import positive
@@ -27,6 +28,7 @@ from mfbandit.experiment import (
     to_record,
 )
 from mfbandit.policies import Policy
+from mfbandit.store.import_ids import ImportPlan
 from mfbandit.store.logged_experiment import LoggedExperiment, LogState, Repeatable
 from mfbandit.store.recent import RECENT, RecentActivity
 from mfbandit.store.request_keys import request_text
@@ -372,11 +374,23 @@ class DurableExperiment:
         return ends
 
     def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
-        """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made."""
+        """Take in results from elsewhere (arm, fidelity, reward, cost or None, maybe an id), as plays already made.
+
+        Results with ids are recognized for good: one that is there already is not added again. The ids of plays of
+        this experiment count as well, and the result of one that is pending is told.
+
+        Raises:
+            Conflict: a result of that id is there, with another content.
+        """
         given = list(results)
-        return self._keep(
-            lambda core: core.add_results(given), request=_repeatable_ask(request_key, "add_results", given)
-        )
+        again = _repeatable_ask(request_key, "add_results", given)
+        with self._logged.current() as folded:
+            plan = ImportPlan(folded.core, folded.imports, given)
+            if again is not None and plan.has_ids:
+                again = replace(again, answer=plan.answer)
+            plays, ticket = self._logged.write(plan.run, request=again, ids=plan.ids)
+        self._settle(ticket)
+        return plays
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""

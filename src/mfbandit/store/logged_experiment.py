@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -28,6 +28,7 @@ from mfbandit.experiment import (
 )
 from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
+from mfbandit.store.import_ids import ImportIds, import_record
 from mfbandit.store.leases import Leases
 from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
 from mfbandit.store.outages import Outages
@@ -88,6 +89,7 @@ class LogState:
         lease: seconds that a play may take if nothing else is said; None is for ever.
         leases: until when pending plays are leased.
         requests: the requests that had keys.
+        imports: the ids of results from elsewhere.
         recent: what happened lately.
         events: how many events there are, those included that are not on disk yet.
         outages_seen: how many of the store's outages the leases were extended by.
@@ -100,19 +102,26 @@ class LogState:
     lease: float | None
     leases: Leases
     requests: RequestKeys
+    imports: ImportIds
     recent: RecentEvents
     events: int
     outages_seen: int
     owed: float
 
-    def take_news(self, now: float, request: str | None, due: float | None) -> list[Record]:
+    def take_news(
+        self, now: float, request: str | None, due: float | None, ids: Mapping[int, str] | None = None
+    ) -> list[Record]:
         """Number the core's new events as those of one request, and fold them into everything else."""
         records = []
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
             key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
-            records.append(record := Record(self.events, now, event, until, key))
+            record = Record(self.events, now, event, until, key)
+            if ids and isinstance(event, Told) and event.play in ids:
+                record = import_record(record, ids[event.play])
+                self.imports.apply(record)
+            records.append(record)
             self.leases.apply(record)
             self.requests.apply(record)
             self.recent.apply(record)
@@ -192,6 +201,7 @@ class LoggedExperiment:
         request: Repeatable[T] | None = None,
         due: Callable[[LogState], float | None] = lambda _: None,
         expire: bool = False,
+        ids: Mapping[int, str] | None = None,
     ) -> tuple[T, Ticket]:
         """Run a verb in memory and hand its events to the writer.
 
@@ -200,6 +210,7 @@ class LoggedExperiment:
             request: the request's key and its answer if it came before; None without a key.
             due: until when the plays that it asks for or renews are leased.
             expire: whether to take back plays whose leases have run out first.
+            ids: of results from elsewhere, by the numbers of the plays that they will be.
 
         Returns:
             What the verb returned, and a ticket that is good when its events are on disk.
@@ -215,7 +226,8 @@ class LoggedExperiment:
                 news = self._extended(folded)
                 news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
-                made_now = folded.take_news(self.home.clock(), text, until)  # what came before an error has happened
+                # What came before an error has happened.
+                made_now = folded.take_news(self.home.clock(), text, until, ids)
                 if text is not None and not made_now and not isinstance(result, _Raised):
                     folded.core.note_unchanged()
                     made_now = folded.take_news(self.home.clock(), text, until)
@@ -315,6 +327,7 @@ class LoggedExperiment:
             folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
+            folded.imports.apply_all(log)
             folded.recent.apply_all(log)
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
         if not self.home.read_only:
@@ -337,6 +350,7 @@ class LoggedExperiment:
             first["lease"],
             Leases(),
             RequestKeys(state),
+            ImportIds(),
             RecentEvents(state),
             events=end.head,
             outages_seen=len(self.home.outages),
@@ -345,7 +359,11 @@ class LoggedExperiment:
 
 
 def _with_key_alone(record: Record) -> Record:
-    return record if record.request is None else record._replace(request=key_of(record.request))
+    """The record as people see it: the key of a request without its digest, and no id of a row."""
+    if record.request is None:
+        return record
+    key = key_of(record.request)
+    return record._replace(request=key) if key else record._replace(request=None, due=None)
 
 
 @dataclass(frozen=True)

@@ -23,6 +23,7 @@ from mfbandit.experiment import (
     Record,
     Renewed,
     State,
+    Told,
     fidelities_record,
 )
 
@@ -122,7 +123,8 @@ class RequestKeys:
     def apply(self, record: Record) -> None:
         """Move on by one event."""
         event, text = record.event, record.request
-        if text is None or isinstance(event, BiasRefuted | BiasesWidened):  # which a result of the request caused
+        if text is None or text.startswith(SEPARATOR) or isinstance(event, BiasRefuted | BiasesWidened):
+            # The id of a row has no key; what follows for the biases was caused by a result of the request.
             return
         key, _, digest = text.partition(SEPARATOR)
         request = self.known.get(key)
@@ -158,7 +160,8 @@ class RequestKeys:
         rows = log.rows
         # The events of a request follow each other. Those with a text of their own are read beside these rows; of the
         # others, a text is that of the request.
-        places = np.flatnonzero(~np.isin(rows["kind"], WITH_TEXT))
+        with_id = (rows["kind"] == CODES[Told]) & ~np.isnan(rows["due"])  # whose text is that of the row
+        places = np.flatnonzero(~np.isin(rows["kind"], WITH_TEXT) & ~with_id)
         kinds, keys = rows["kind"][places], rows["text"][places]
         first = (keys != 0) & (keys != np.append(0, keys[:-1]))
         asked = np.isin(kinds, [CODES[Asked], CODES[Renewed]]) & (keys != 0)

@@ -118,8 +118,17 @@ class Sessions:
 def _kept(store: "Store") -> dict[str, Session]:
     with closing(store.read()) as connection:
         rows = connection.query("SELECT key, value FROM mfbandit_store WHERE key LIKE ?", (f"{KEY}%",))
-    records = ((key.removeprefix(KEY), json.loads(value)) for key, value in rows)
-    return {public: Session(public, record["hash"], record["token"], record["ends"]) for public, record in records}
+    sessions = (_session(key.removeprefix(KEY), value) for key, value in rows)
+    return {session.id: session for session in sessions if session is not None}
+
+
+def _session(public: str, text: str) -> Session | None:
+    """Read a session; whoever has one that cannot be read signs in again."""
+    try:
+        record = json.loads(text)
+        return Session(public, str(record["hash"]), str(record["token"]), float(record["ends"]))
+    except (ValueError, KeyError, TypeError):
+        return None
 
 
 def _exchange(connection: "Connection", over: list[str], session: Session) -> None:

@@ -6,16 +6,17 @@ anew whenever a write fails.
 
 import json
 import os
+import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing
+from contextlib import closing, suppress
 from types import TracebackType
 from typing import Any, Self
 
 from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MAX_ITEMS_PER_REQUEST
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities
-from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
+from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
 from mfbandit.store.commits import new_experiment_id
@@ -85,6 +86,7 @@ class Store:
         self._tokens: dict[str, Token] = {}
         self._had_tokens = False
         self._tokens_at = -1e9
+        self._reading_tokens = threading.Lock()
         if read_only:
             with closing(self.read()) as connection:
                 missing = self._database.missing(connection)
@@ -279,6 +281,7 @@ class Store:
 
         self._write(job)
         self._tokens_at = -1e9
+        self._read_tokens_if_possible()
         return text
 
     def revoke_token(self, token: str) -> None:
@@ -292,26 +295,36 @@ class Store:
 
         self._write(job)
         self._tokens_at = -1e9
+        self._read_tokens_if_possible()
 
     def needs_token(self) -> bool:
         """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
         return bool(self.tokens()) or self._had_tokens
 
     def tokens(self) -> dict[str, Token]:
-        """All tokens, by their ids; read again every few seconds, if the database answers."""
-        if time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
-            try:
-                with closing(self.read()) as connection:
-                    rows = connection.query(_TOKENS)
-                    marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
-                    self._had_tokens = self._had_tokens or bool(marks)
-            except StoreUnavailable:
-                if self._tokens_at < 0:
-                    raise
-                rows = [tuple(getattr(token, name) for name in _TOKEN) for token in self._tokens.values()]
+        """All tokens, by their ids.
+
+        They are read again every few seconds, by a thread: whoever asks must not wait for a database that hangs.
+        """
+        if self._tokens_at < 0:
+            self._read_tokens()
+        elif time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
+            self._tokens_at = time.monotonic()
+            threading.Thread(target=self._read_tokens_if_possible, name="mfbandit tokens", daemon=True).start()
+        return self._tokens
+
+    def _read_tokens_if_possible(self) -> None:
+        with suppress(StoreError):
+            self._read_tokens()
+
+    def _read_tokens(self) -> None:
+        with self._reading_tokens:  # what was read first must not replace what was read later
+            with closing(self.read()) as connection:
+                rows = connection.query(_TOKENS)
+                marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
+            self._had_tokens = self._had_tokens or bool(marks)
             self._tokens = {row[0]: Token(*row) for row in rows}
             self._tokens_at = time.monotonic()
-        return self._tokens
 
     def token(self, text: str) -> Token | None:
         """The token of this text, if it is one of this store's."""

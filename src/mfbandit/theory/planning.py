@@ -94,7 +94,8 @@ class Plan:
             strict=True,
         )
         arms = f"{self.arms:,} arm{'s' * (self.arms > 1)}"
-        title = f"{arms}, a capital of {plain(self.capital, 12)}, MF-UCB with rho = {self.rho:g}: an estimate"
+        rule = "MF-UCB" if len(self.fidelities) > 1 else "UCB"
+        title = f"{arms}, a capital of {plain(self.capital, 12)}, {rule} with rho = {self.rho:g}: an estimate"
         last = f"Expected regret: {readable(self.regret)}. {self._resolved()}"
         header = ("fidelity", "cost", "plays", "spending", "can settle", "regret without")
         return "\n".join([title, *columns([header, *rows]), *self.verdicts, last])
