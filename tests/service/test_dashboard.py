@@ -258,7 +258,7 @@ class TestWatching:
         expect(visit.get_by_role("alert")).to_have_count(0)
         past = [{"arm": "b", "fidelity": m, "reward": 1 - m} for m in (0, 1) for _ in range(300)]
         house.post(f"/api{place}/results", results=past)
-        expect(visit.get_by_role("alert")).to_contain_text("b")
+        expect(visit.get_by_role("alert").filter(has_text="is too small")).to_contain_text("b")
         expect(visit.get_by_role("region", name="Events")).to_contain_text("bias of fidelity 0 refuted by b")
         visit.goto("/")
         expect(visit.locator(f"#row-{place.rpartition('/')[2]}")).to_contain_text("bias alarm")
@@ -320,7 +320,7 @@ class TestControls:
         sign_in(visit, house, goto=place)
         visit.get_by_label("Arm to retire").fill("b")
         visit.get_by_role("button", name="Retire").click()
-        self.confirm(visit, "Retire", "Retire b?", "not asked for or recommended any more", "for good")
+        self.confirm(visit, "Retire", "Retire b?", "not asked for or recommended any more", "until it is restored")
         expect(visit.locator("main")).to_contain_text("b (retired)")
         assert house.api.get(f"/api{place}/arms").json()["retired"] == [1]
 
@@ -331,7 +331,7 @@ class TestControls:
             house.post(f"/api{place}/fail", plays=[play["id"]])
         sign_in(visit, house, goto=place)
         expect(visit.locator("main")).to_contain_text("only (set aside after failures)")
-        visit.get_by_label("Arm that was set aside").fill("only")
+        visit.get_by_label("Arm that was retired or set aside").fill("only")
         visit.get_by_role("button", name="Restore").click()
         self.confirm(visit, "Restore", "Restore only?", "is asked for again")
         expect(visit.locator("h1 .state")).to_have_text("running")

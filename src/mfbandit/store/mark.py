@@ -12,9 +12,9 @@ import zlib
 from pathlib import Path
 from typing import NamedTuple, Self
 
-from mfbandit.errors import StoreDamaged, StoreError, StoreUnavailable
+from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.store.commits import Commits
-from mfbandit.store.store_files import OWNER_ONLY, flush_folder, open_private
+from mfbandit.store.store_files import OWNER_ONLY, flush_folder, open_private, unusable
 
 _MAGIC = b"mfbmark1"
 _FIELDS = struct.Struct("<8sQ32s4Q")  # magic, turn, store, and the four numbers of Commits
@@ -43,7 +43,7 @@ class Mark:
     """
 
     def __init__(self, path: Path, mode: int = OWNER_ONLY) -> None:
-        self._path = path
+        self._path, self._pid = path, os.getpid()
         self._file = open_private(path, mode)
         try:
             if os.fstat(self._file).st_size < _FILE_BYTES:  # with all its room, so that no write needs more
@@ -53,7 +53,7 @@ class Mark:
             found = _slots(os.pread(self._file, _FILE_BYTES, 0))
         except OSError as error:
             os.close(self._file)
-            raise _unusable(path, error) from error
+            raise unusable(path, error) from error
         newest = max(found, key=lambda slot: slot.turn, default=None)
         self._turn, self._place = (0, 0) if newest is None else (newest.turn, _OTHER[newest.place])
         self._changed = False
@@ -79,14 +79,14 @@ class Mark:
         with self._news:
             if self._error is not None:
                 error, self._error = self._error, None
-                raise _unusable(self._path, error) from error
+                raise unusable(self._path, error) from error
             self._turn += 1
             numbers = (commits.epoch, commits.number, commits.events, commits.digest)
             data = _FIELDS.pack(_MAGIC, self._turn, store.encode(), *numbers)
             try:
                 os.pwrite(self._file, data + _SUM.pack(zlib.crc32(data)), self._place)
             except OSError as error:
-                raise _unusable(self._path, error) from error
+                raise unusable(self._path, error) from error
             if not self._changed:  # else it is awake, and takes this along
                 self._changed = True
                 self._news.notify()
@@ -99,10 +99,11 @@ class Mark:
 
     def close(self) -> None:
         """Flush the mark, and close the file."""
-        with self._news:
-            self._ending.set()
-            self._news.notify()
-        self._thread.join()
+        if os.getpid() == self._pid:  # a child that was forked off has no such thread, and perhaps a lock held for ever
+            with self._news:
+                self._ending.set()
+                self._news.notify()
+            self._thread.join()
         os.close(self._file)
 
     def _flush_again_and_again(self) -> None:
@@ -120,10 +121,6 @@ class Mark:
 
 
 _flush = getattr(os, "fdatasync", os.fsync)  # the file keeps its size: there is nothing else to flush
-
-
-def _unusable(path: Path, error: OSError) -> StoreUnavailable:
-    return StoreUnavailable(f"{path} cannot be used now: {error.strerror}")
 
 
 def read_mark(path: Path) -> tuple[str, Commits] | None:

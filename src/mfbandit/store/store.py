@@ -117,6 +117,8 @@ class Store:
             self._writer.close(discard_unused=discard_unused)
         self._open.clear()
         self._closed = True
+        if self._reading_tokens.acquire(timeout=TOKENS_CACHED_SECONDS):  # nobody opens a file after this
+            self._reading_tokens.release()
 
     # Experiments
 
@@ -319,6 +321,7 @@ class Store:
 
     def _read_tokens(self) -> None:
         with self._reading_tokens:  # what was read first must not replace what was read later
+            self._check_usable()
             with closing(self.read()) as connection:
                 rows = connection.query(_TOKENS)
                 marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))

@@ -70,8 +70,18 @@ def open_private(path: Path, mode: int = OWNER_ONLY) -> int:
     except OSError as error:
         if path.is_symlink():
             raise StoreError(f"{path} is a symbolic link, which is not followed: remove it") from None
-        raise StoreUnavailable(f"{path} cannot be used now: {error.strerror}") from error
+        raise unusable(path, error) from error
     return file
+
+
+def unusable(path: Path, error: OSError) -> StoreUnavailable:
+    """Return the error that names a store, and the file of it that cannot be used.
+
+    >>> unusable(Path("ads.db-mark"), OSError(28, "No space left on device"))
+    StoreUnavailable('ads.db cannot be used now: No space left on device: ads.db-mark')
+    """
+    store = re.sub(f"-({'|'.join(ENDINGS)})$", "", str(path))
+    return StoreUnavailable(f"{store} cannot be used now: {error.strerror}: {path.name}")
 
 
 def identity(path: Path) -> Identity | None:
