@@ -60,6 +60,14 @@ class TestIds:
             assert experiment.add_results([row[:4] for row in ROWS], request_key="k3") == plain
             assert sum(experiment.results_at) == 6
 
+    def test_a_wrong_reward_of_a_pending_play_is_refused(self, tmp_path):
+        with Store(tmp_path / "store.db") as store:
+            experiment = make(store)
+            play = experiment.ask()
+            with pytest.raises(InvalidArgument, match="reward must be a number, got 'x'"):
+                experiment.add_results([(play.arm, play.fidelity, "x", None, play.id)])
+            assert experiment.pending == (play,)
+
     def test_known_rows_of_a_retired_arm_are_no_obstacle(self, tmp_path):
         with Store(tmp_path / "store.db") as store:
             experiment = make(store)

@@ -174,7 +174,7 @@ class ImportPlan:
         outcome = plays.outcome(at)
         same_play = plays[at] == (index.get(arm) if isinstance(arm, str) else arm, fidelity)
         if same_play and plays.takes_outcome(at):
-            told = (name, float(reward), cost)
+            told = (name, reward, cost)
             if self.tells.setdefault(at, told) == told:
                 return
         elif same_play and isinstance(outcome, Told) and outcome.reward == reward and cost in (None, outcome.cost):
