@@ -5,6 +5,7 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from mfbandit.cli.options import RequestKey
 from mfbandit.cli.store_commands import Answer, Call, on_experiment, on_store
 from mfbandit.errors import InvalidArgument
 
@@ -22,6 +23,7 @@ def create(
         Path, typer.Argument(metavar="FILE", help="A TOML file with [experiment] and [fidelities], or a [problem].")
     ],
     capital: Annotated[Optional[float], typer.Option(help="Instead of the file's.")] = None,
+    request_key: RequestKey = None,
 ) -> Answer:
     """Create an experiment from a TOML file.
 
@@ -41,7 +43,7 @@ def create(
     with at(f"{file}: [experiment] and [fidelities]:"):
         check_definition(**described)
     with call.store(writing=True, new=True) as store:
-        made = store.create(call.name, described.pop("policy"), **described)
+        made = store.create(call.name, described.pop("policy"), **described, request_key=request_key)
         arms, policy = len(made.arms), made.policy
         text = f"{call.name}: {arms:,} arm{'s' * (arms > 1)}, {policy}, in {store.name}"
         return Answer(text, {"name": call.name, "id": made.id})
@@ -97,6 +99,7 @@ def audit(call: Call) -> Answer:
 def delete(
     call: Call,
     confirm: Annotated[Optional[str], typer.Option(help="The name again; asked for otherwise.")] = None,
+    request_key: RequestKey = None,
 ) -> Answer:
     """Delete an experiment and its log, for good."""
     if confirm is None:
@@ -104,5 +107,5 @@ def delete(
     if confirm != call.name:
         raise InvalidArgument(f"To delete {call.name!r}, pass --confirm {call.name}, got {confirm!r}")
     with call.store(writing=True) as store:
-        store.delete(call.name, confirm=confirm)
+        store.delete(call.name, confirm=confirm, request_key=request_key)
     return Answer(f"{call.name}: deleted", {"deleted": call.name})

@@ -9,7 +9,7 @@ from typing import Annotated, Any, Literal, TypeVar
 
 import anyio
 import anyio.to_thread
-from fastapi import FastAPI, Path, Query, Request
+from fastapi import FastAPI, HTTPException, Path, Query, Request
 from fastapi.responses import HTMLResponse, Response, StreamingResponse
 
 import mfbandit
@@ -24,7 +24,7 @@ from mfbandit._internal.limits import (
 )
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
+from mfbandit.errors import Conflict, InvalidArgument, MFBanditError, NotAllowed, StoreError
 from mfbandit.experiment import fidelities_from_record, fidelities_record, policy_from_record, policy_record
 from mfbandit.service import schemas
 from mfbandit.service.api_page import api_page
@@ -32,7 +32,7 @@ from mfbandit.service.asgi import App
 from mfbandit.service.dashboard import add_pages
 from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
 from mfbandit.service.lanes import MAX_THREADS, Lanes
-from mfbandit.service.middleware import SecurityMiddleware
+from mfbandit.service.middleware import ONLY_AGAIN, SecurityMiddleware
 from mfbandit.service.public_address import ProxySettings
 from mfbandit.service.schemas import ExperimentName
 from mfbandit.service.strict_json import StrictRoute
@@ -230,9 +230,13 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
         return _answer(await lanes.look(experiment, lambda experiment: experiment.status(), plays=2))
 
     @app.delete("/api/experiments/{name}", tags=["experiments"])
-    def delete(name: ExperimentName, confirm: Annotated[str, Query(description="The name again.")]) -> dict[str, str]:
+    def delete(
+        name: ExperimentName,
+        confirm: Annotated[str, Query(description="The name again.")],
+        request_key: schemas.QueryKey = None,
+    ) -> dict[str, str]:
         """Delete an experiment and its log, for good."""
-        store.delete(name, confirm=confirm)
+        store.delete(name, confirm=confirm, request_key=request_key)
         return {"deleted": name}
 
 
@@ -457,12 +461,21 @@ def _add_tokens(app: FastAPI, store: Store) -> None:
         return {"tokens": [{field: getattr(token, field) for field in shown} for token in store.tokens().values()]}
 
     @app.post("/api/tokens", status_code=201, tags=["tokens"])
-    def create_token(body: schemas.NewToken) -> dict[str, str]:
+    def create_token(body: schemas.NewToken, request: Request) -> dict[str, str]:
         """Create a token; it is shown once. From the first one on, every request needs one."""
-        return {"token": store.create_token(body.name, body.scope)}
+        only_again = bool(request.scope.get(ONLY_AGAIN))
+        try:
+            made = store.create_token(body.name, body.scope, request_key=body.request_key, only_again=only_again)
+        except (NotAllowed, Conflict) as error:
+            if only_again:
+                raise HTTPException(401, "a token is needed: Authorization: Bearer mfb_...") from error
+            raise
+        return {"token": made}
 
     @app.delete("/api/tokens/{token}", tags=["tokens"])
-    def revoke_token(token: Annotated[str, Path(max_length=MAX_TOKEN_ID_LENGTH)]) -> dict[str, str]:
+    def revoke_token(
+        token: Annotated[str, Path(max_length=MAX_TOKEN_ID_LENGTH)], request_key: schemas.QueryKey = None
+    ) -> dict[str, str]:
         """Revoke a token, by its id."""
-        store.revoke_token(token)
+        store.revoke_token(token, request_key=request_key)
         return {"revoked": token}

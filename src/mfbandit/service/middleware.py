@@ -15,6 +15,7 @@ from mfbandit.store import Sessions, Store
 from mfbandit.store.tokens import Token
 
 PATHS_WITHOUT_TOKEN = {"/api", "/health", "/openapi.json", "/favicon.ico", "/sign-in", "/sign-out"}  # no data there
+ONLY_AGAIN = "mfbandit.only_again"  # in the scope of a request without a token that must have come before
 CLOSED = (
     "no token is left: stop the service, make one on its machine with `mfbandit token create STORE --scope admin`, "
     "and start it again"
@@ -104,6 +105,12 @@ class SecurityMiddleware:
             return None  # on this machine alone, until the first token is made
         if not self._store.tokens():
             return _unauthorized(CLOSED)
+        if self._repeats_first_token(scope, headers, path):
+            scope[ONLY_AGAIN] = True  # the route takes nothing else
+            return None
+        return self._visitor_problem(scope, headers, path)
+
+    def _visitor_problem(self, scope: Scope, headers: Headers, path: str) -> ProblemDetail | None:
         token, wrong = self._visitor(headers, path, scope[ADDRESS])
         if token is None:
             return _unauthorized(wrong)
@@ -112,6 +119,12 @@ class SecurityMiddleware:
             detail = f"the token must have scope {scope_needed}, got {token.scope}"
             return ProblemDetail("not-allowed", 403, "Not allowed", detail)
         return None
+
+    def _repeats_first_token(self, scope: Scope, headers: Headers, path: str) -> bool:
+        """Tell whether somebody may be without a token because the answer with the first one was lost."""
+        if (scope["method"], path) != ("POST", "/api/tokens") or bearer_of(headers):
+            return False
+        return self._loopback and not self._proxy.public and self._store.first_token_may_be_lost()
 
     def _visitor(self, headers: Headers, path: str, address: PublicAddress) -> tuple[Token | None, str]:
         """Return the token of whoever asks; without one, what is wrong."""

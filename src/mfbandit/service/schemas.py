@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
@@ -27,6 +27,10 @@ from mfbandit.service.problem_details import MEDIA_TYPE
 NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
 ExperimentName = Annotated[str, Path(pattern=NAME_PATTERN, description="The experiment's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
+QueryKey = Annotated[
+    str | None,
+    Query(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", description="Names this request."),
+]
 PlayId = Annotated[str, Field(min_length=1, max_length=MAX_PLAY_ID_LENGTH, examples=["0a1b2c3d4e5f-6a7b8c-0"])]
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
@@ -189,7 +193,7 @@ class Note(Body):
     request_key: Key | None = None
 
 
-class NewToken(Body):
+class NewToken(Keyed):
     """A new token."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_TOKEN_NAME_LENGTH)]

@@ -26,10 +26,15 @@ from mfbandit.store.locks import LocksByName
 from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
+from mfbandit.store.request_keys import request_text
+from mfbandit.store.store_requests import find_request, keep_request
 from mfbandit.store.tokens import Token, new_token, public_part
 from mfbandit.store.writer import Job, Ticket, Writer
 
 TOKENS_CACHED_SECONDS = 2.0
+LOST_TOKEN_SECONDS = 600.0  # within which a request for a token may be repeated
+LONG_KEY_LENGTH = 32  # of a key that nobody guesses
+_USED = "used:"
 HAD_TOKENS = "had tokens"  # among the facts of a store: it stays closed to those without a token
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
@@ -84,6 +89,7 @@ class Store:
         self._looks_kept: Ticket | None = None
         self._looks_fail = False
         self._tokens: dict[str, Token] = {}
+        self._used: set[str] = set()
         self._had_tokens = False
         self._tokens_at = -1e9
         self._reading_tokens = threading.Lock()
@@ -152,10 +158,17 @@ class Store:
         check_name(name)
         first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, lease=lease)
         definition = json.dumps(first, allow_nan=False)
+        content = {member: value for member, value in first.items() if member != "id"}
+        text = None if request_key is None else request_text(request_key, "create", name, content)
         self.writer()
         with self._one_by_one.of(name):
-            if not self._made_by(name, request_key):
-                self._write(lambda connection: self._insert(connection, name, definition, request_key))
+            if not self._made_by(name, request_key, text):
+
+                def job(connection: Connection) -> None:
+                    self._insert(connection, name, definition, request_key)
+                    keep_request(connection, text)
+
+                self._write(job)
         return self.open(name, policy=policy, fidelities=fidelities)
 
     def open(
@@ -215,23 +228,32 @@ class Store:
             rows = names_after(connection, after, limit + 1)
         return tuple(name for _, name in rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None
 
-    def delete(self, name: str, *, confirm: str) -> None:
+    def delete(self, name: str, *, confirm: str, request_key: str | None = None) -> None:
         """Delete an experiment and its log, for good.
 
         Args:
             name: which one.
             confirm: its name again.
+            request_key: names this request: the same key again deletes nothing more.
         """
         if confirm != name:
             raise InvalidArgument(f"To delete {name!r}, pass confirm={name!r}")
         self.writer()
+        text = None if request_key is None else request_text(request_key, "delete", name)
         with self._one_by_one.of(name):
+            if self._done(text) is not None:
+                return
             with closing(self.read()) as connection:
                 number = entry(connection, name).id
             opened = self._open.pop(name, None)
             if opened is not None:
                 opened.forget()
-            self._write(lambda connection: _delete(connection, number))
+
+            def job(connection: Connection) -> None:
+                _delete(connection, number)
+                keep_request(connection, text)
+
+            self._write(job)
 
     # The clock of a service over this store
 
@@ -266,19 +288,32 @@ class Store:
 
     # Tokens of a service over this store
 
-    def create_token(self, name: str, scope: str) -> str:
+    def create_token(self, name: str, scope: str, *, request_key: str | None = None, only_again: bool = False) -> str:
         """Create a bearer token; it cannot be shown again, only its hash is kept.
 
         Args:
             name: what people call it.
             scope: read, write or admin.
+            request_key: names this request. The same key again, within ten minutes and before the token is used, gives
+                the token a new secret in place of the one that nobody received.
+            only_again: refuse a request that did not come before, with a long key.
+
+        Raises:
+            Conflict: the key's token is in use, revoked or too old.
         """
+        request = None if request_key is None else request_text(request_key, "create_token", name, scope)
+        kept = self._done(request)
+        if only_again and (kept is None or len(str(request_key)) < LONG_KEY_LENGTH):
+            raise NotAllowed("a token is needed: Authorization: Bearer mfb_...")
+        if kept is not None:
+            return self._another_secret(str(request_key), str(kept["token"]))
         text, token = new_token(name, scope, self._clock())
         row = (token.id, token.name, token.hash, token.scope, token.created)
         columns = ("id", "name", "hash", "scope", "created")
 
         def job(connection: Connection) -> None:
             connection.insert("mfbandit_tokens", columns, [row])
+            keep_request(connection, request, token=token.id)
             connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))
 
         self._write(job)
@@ -286,13 +321,57 @@ class Store:
         self._read_tokens_if_possible()
         return text
 
-    def revoke_token(self, token: str) -> None:
-        """Revoke a token, by its id."""
+    def _another_secret(self, key: str, public: str) -> str:
+        """Replace the secret of a token that nobody received."""
+        token = self.tokens().get(public)
+        if token is None or not self._may_be_lost(token):
+            raise Conflict(
+                f"Request key {key!r} made token {public}, which is in use, revoked or older than ten minutes: "
+                f"create another one with another key"
+            )
+        text, again = new_token(token.name, token.scope, token.created, public)
+        values = (again.hash, public)
+        self._write(lambda connection: connection.run("UPDATE mfbandit_tokens SET hash = ? WHERE id = ?", values))
+        self._tokens_at = -1e9
+        return text
+
+    def _may_be_lost(self, token: Token) -> bool:
+        """Whether a token is new and was never used, so that perhaps nobody received it."""
+        if token.id in self._used or not 0 <= self._clock() - token.created <= LOST_TOKEN_SECONDS:
+            return False
+        with closing(self.read()) as connection:
+            return not connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (_USED + token.id,))
+
+    def first_token_may_be_lost(self) -> bool:
+        """Whether there is one token, which perhaps nobody received: then nobody could ask for another."""
+        tokens = list(self.tokens().values())
+        return len(tokens) == 1 and self._may_be_lost(tokens[0])
+
+    def _use(self, token: Token) -> None:
+        """Remember that a new token was used; on disk, too, as a restart forgets the rest."""
+        if token.id in self._used or self._writer is None:
+            return
+        self._used.add(token.id)
+        if self._clock() - token.created > LOST_TOKEN_SECONDS:
+            return
+
+        def job(connection: Connection) -> None:
+            connection.run("DELETE FROM mfbandit_store WHERE key = ?", (_USED + token.id,))
+            connection.insert("mfbandit_store", ("key", "value"), [(_USED + token.id, "yes")])
+
+        self.writer().submit(job)
+
+    def revoke_token(self, token: str, *, request_key: str | None = None) -> None:
+        """Revoke a token, by its id; with the same request key again, nothing more is done."""
+        text = None if request_key is None else request_text(request_key, "revoke_token", token)
+        if self._done(text) is not None:
+            return
         if token not in self.tokens():
             raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
 
         def job(connection: Connection) -> None:
             connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
+            keep_request(connection, text)
             connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))  # it may be of a store from before the mark
 
         self._write(job)
@@ -332,7 +411,10 @@ class Store:
     def token(self, text: str) -> Token | None:
         """The token of this text, if it is one of this store's."""
         found = self.tokens().get(public_part(text))
-        return found if found is not None and found.matches(text) else None
+        if found is None or not found.matches(text):
+            return None
+        self._use(found)
+        return found
 
     # What its experiments need
 
@@ -375,6 +457,13 @@ class Store:
         """Let the writer do a job, and wait until it is on disk."""
         self.writer().submit(job).wait()
 
+    def _done(self, text: str | None) -> dict[str, Any] | None:
+        """What was kept of a request that was done before."""
+        if text is None:
+            return None
+        with closing(self.read()) as connection:
+            return find_request(connection, text)
+
     def _check_usable(self) -> None:
         if self._closed:
             raise StoreError(f"the store is closed: {self.name}")
@@ -384,8 +473,10 @@ class Store:
                 f"a service (mfbandit serve)"
             )
 
-    def _made_by(self, name: str, request_key: str | None) -> bool:
+    def _made_by(self, name: str, request_key: str | None, text: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
+        if self._done(text) is not None:
+            return True
         with closing(self.read()) as connection:
             found = find_entry(connection, name)
         if found is not None and (request_key is None or found.request != request_key):
