@@ -260,7 +260,7 @@ class TestStore:
     def test_nothing_is_appended_to_an_experiment_that_is_gone(self, place):
         with Store(place) as store:
             experiment = make(store)
-            store._write(lambda connection: connection.run("DELETE FROM mfbandit_experiments"))
+            store.write(lambda connection: connection.run("DELETE FROM mfbandit_experiments"))
             with pytest.raises(StoreError):
                 experiment.ask()
             with pytest.raises(UnknownExperiment):

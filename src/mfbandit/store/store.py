@@ -6,10 +6,9 @@ anew whenever a write fails.
 
 import json
 import os
-import threading
 import time
 from collections.abc import Callable, Sequence
-from contextlib import closing, suppress
+from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
@@ -28,14 +27,10 @@ from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
 from mfbandit.store.request_keys import request_text
 from mfbandit.store.store_requests import find_request, keep_request
-from mfbandit.store.tokens import Token, new_token, public_part
+from mfbandit.store.token_book import TokenBook
+from mfbandit.store.tokens import Token
 from mfbandit.store.writer import Job, Ticket, Writer
 
-TOKENS_CACHED_SECONDS = 2.0
-LOST_TOKEN_SECONDS = 600.0  # within which a request for a token may be repeated
-LONG_KEY_LENGTH = 32  # of a key that nobody guesses
-_USED = "used:"
-HAD_TOKENS = "had tokens"  # among the facts of a store: it stays closed to those without a token
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
 
@@ -88,11 +83,7 @@ class Store:
         self._looks_kept_at = -1e9
         self._looks_kept: Ticket | None = None
         self._looks_fail = False
-        self._tokens: dict[str, Token] = {}
-        self._used: set[str] = set()
-        self._had_tokens = False
-        self._tokens_at = -1e9
-        self._reading_tokens = threading.Lock()
+        self._token_book = TokenBook(self)
         if read_only:
             with closing(self.read()) as connection:
                 missing = self._database.missing(connection)
@@ -123,8 +114,7 @@ class Store:
             self._writer.close(discard_unused=discard_unused)
         self._open.clear()
         self._closed = True
-        if self._reading_tokens.acquire(timeout=TOKENS_CACHED_SECONDS):  # nobody opens a file after this
-            self._reading_tokens.release()
+        self._token_book.close()
 
     # Experiments
 
@@ -168,7 +158,7 @@ class Store:
                     self._insert(connection, name, definition, request_key)
                     keep_request(connection, text)
 
-                self._write(job)
+                self.write(job)
         return self.open(name, policy=policy, fidelities=fidelities)
 
     def open(
@@ -185,7 +175,7 @@ class Store:
             UnknownExperiment: the store has none of that name.
             StoreDamaged: its log is not what was written.
         """
-        self._check_usable()
+        self.check_usable()
         found = self._open.get(name)
         if found is None:
             # A long log takes its time; and not while it is deleted, as it would stay open then.
@@ -201,11 +191,11 @@ class Store:
     def check(self) -> None:
         """Check that the store is writable; raise what is in the way if it is not."""
         now = (repr(self._clock()),)
-        self._write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
+        self.write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
 
     def list(self) -> tuple[str, ...]:
         """The names of all experiments, in the order in which they were made."""
-        self._check_usable()
+        self.check_usable()
         with closing(self.read()) as connection:
             return tuple(name for _, name in names_after(connection, 0, None))
 
@@ -223,7 +213,7 @@ class Store:
             raise InvalidArgument(f"after must be at least 0, got {after}")
         if whole("limit", limit) < 1:
             raise InvalidArgument(f"limit must be at least 1, got {limit}")
-        self._check_usable()
+        self.check_usable()
         with closing(self.read()) as connection:
             rows = names_after(connection, after, limit + 1)
         return tuple(name for _, name in rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None
@@ -241,7 +231,7 @@ class Store:
         self.writer()
         text = None if request_key is None else request_text(request_key, "delete", name)
         with self._one_by_one.of(name):
-            if self._done(text) is not None:
+            if self.done(text) is not None:
                 return
             with closing(self.read()) as connection:
                 number = entry(connection, name).id
@@ -253,7 +243,7 @@ class Store:
                 _delete(connection, number)
                 keep_request(connection, text)
 
-            self._write(job)
+            self.write(job)
 
     # The clock of a service over this store
 
@@ -262,7 +252,7 @@ class Store:
         with closing(self.read()) as connection:
             rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (_LOOKS,))
         self._outages.begin(self._clock(), str(rows[0][0]) if rows else "")
-        self._write(self._keep_looks)
+        self.write(self._keep_looks)
 
     def look(self) -> None:
         """Look at the clock; a service does this every second, and now and then it is kept on disk.
@@ -279,7 +269,7 @@ class Store:
 
     def end_looking(self) -> None:
         """Look no more, and keep when that was."""
-        self._write(self._keep_looks)
+        self.write(self._keep_looks)
         self._outages.end()
 
     def _keep_looks(self, connection: Connection) -> None:
@@ -301,120 +291,27 @@ class Store:
         Raises:
             Conflict: the key's token is in use, revoked or too old.
         """
-        request = None if request_key is None else request_text(request_key, "create_token", name, scope)
-        kept = self._done(request)
-        if only_again and (kept is None or len(str(request_key)) < LONG_KEY_LENGTH):
-            raise NotAllowed("a token is needed: Authorization: Bearer mfb_...")
-        if kept is not None:
-            return self._another_secret(str(request_key), str(kept["token"]))
-        text, token = new_token(name, scope, self._clock())
-        row = (token.id, token.name, token.hash, token.scope, token.created)
-        columns = ("id", "name", "hash", "scope", "created")
-
-        def job(connection: Connection) -> None:
-            connection.insert("mfbandit_tokens", columns, [row])
-            keep_request(connection, request, token=token.id)
-            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))
-
-        self._write(job)
-        self._tokens_at = -1e9
-        self._read_tokens_if_possible()
-        return text
-
-    def _another_secret(self, key: str, public: str) -> str:
-        """Replace the secret of a token that nobody received."""
-        token = self.tokens().get(public)
-        if token is None or not self._may_be_lost(token):
-            raise Conflict(
-                f"Request key {key!r} made token {public}, which is in use, revoked or older than ten minutes: "
-                f"create another one with another key"
-            )
-        text, again = new_token(token.name, token.scope, token.created, public)
-        values = (again.hash, public)
-        self._write(lambda connection: connection.run("UPDATE mfbandit_tokens SET hash = ? WHERE id = ?", values))
-        self._tokens_at = -1e9
-        return text
-
-    def _may_be_lost(self, token: Token) -> bool:
-        """Whether a token is new and was never used, so that perhaps nobody received it."""
-        if token.id in self._used or not 0 <= self._clock() - token.created <= LOST_TOKEN_SECONDS:
-            return False
-        with closing(self.read()) as connection:
-            return not connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (_USED + token.id,))
-
-    def first_token_may_be_lost(self) -> bool:
-        """Whether there is one token, which perhaps nobody received: then nobody could ask for another."""
-        tokens = list(self.tokens().values())
-        return len(tokens) == 1 and self._may_be_lost(tokens[0])
-
-    def _use(self, token: Token) -> None:
-        """Remember that a new token was used; on disk, too, as a restart forgets the rest."""
-        if token.id in self._used or self._writer is None:
-            return
-        self._used.add(token.id)
-        if self._clock() - token.created > LOST_TOKEN_SECONDS:
-            return
-
-        def job(connection: Connection) -> None:
-            connection.run("DELETE FROM mfbandit_store WHERE key = ?", (_USED + token.id,))
-            connection.insert("mfbandit_store", ("key", "value"), [(_USED + token.id, "yes")])
-
-        self.writer().submit(job)
+        return self._token_book.create(name, scope, request_key=request_key, only_again=only_again)
 
     def revoke_token(self, token: str, *, request_key: str | None = None) -> None:
         """Revoke a token, by its id; with the same request key again, nothing more is done."""
-        text = None if request_key is None else request_text(request_key, "revoke_token", token)
-        if self._done(text) is not None:
-            return
-        if token not in self.tokens():
-            raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
-
-        def job(connection: Connection) -> None:
-            connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,))
-            keep_request(connection, text)
-            connection.run(_MARK_TOKENS, (HAD_TOKENS, "yes"))  # it may be of a store from before the mark
-
-        self._write(job)
-        self._tokens_at = -1e9
-        self._read_tokens_if_possible()
-
-    def needs_token(self) -> bool:
-        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
-        return bool(self.tokens()) or self._had_tokens
+        self._token_book.revoke(token, request_key=request_key)
 
     def tokens(self) -> dict[str, Token]:
-        """All tokens, by their ids.
-
-        They are read again every few seconds, by a thread: whoever asks must not wait for a database that hangs.
-        """
-        if self._tokens_at < 0:
-            self._read_tokens()
-        elif time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
-            self._tokens_at = time.monotonic()
-            threading.Thread(target=self._read_tokens_if_possible, name="mfbandit tokens", daemon=True).start()
-        return self._tokens
-
-    def _read_tokens_if_possible(self) -> None:
-        with suppress(StoreError):
-            self._read_tokens()
-
-    def _read_tokens(self) -> None:
-        with self._reading_tokens:  # what was read first must not replace what was read later
-            self._check_usable()
-            with closing(self.read()) as connection:
-                rows = connection.query(_TOKENS)
-                marks = connection.query("SELECT 1 FROM mfbandit_store WHERE key = ?", (HAD_TOKENS,))
-            self._had_tokens = self._had_tokens or bool(marks)
-            self._tokens = {row[0]: Token(*row) for row in rows}
-            self._tokens_at = time.monotonic()
+        """All tokens, by their ids; read again every few seconds."""
+        return self._token_book.all()
 
     def token(self, text: str) -> Token | None:
         """The token of this text, if it is one of this store's."""
-        found = self.tokens().get(public_part(text))
-        if found is None or not found.matches(text):
-            return None
-        self._use(found)
-        return found
+        return self._token_book.find(text)
+
+    def needs_token(self) -> bool:
+        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
+        return self._token_book.needed()
+
+    def first_token_may_be_lost(self) -> bool:
+        """Whether there is one token, which perhaps nobody received: then nobody could ask for another."""
+        return self._token_book.first_may_be_lost()
 
     # What its experiments need
 
@@ -440,7 +337,7 @@ class Store:
 
     def writer(self) -> Writer:
         """The one that writes, or an error if this process may not."""
-        self._check_usable()
+        self.check_usable()
         if self._writer is None:
             raise NotAllowed(f"{self.name} was opened read-only")
         return self._writer
@@ -453,18 +350,23 @@ class Store:
         """A connection that reads."""
         return self._database.read()
 
-    def _write(self, job: Job) -> None:
+    def write(self, job: Job) -> None:
         """Let the writer do a job, and wait until it is on disk."""
         self.writer().submit(job).wait()
 
-    def _done(self, text: str | None) -> dict[str, Any] | None:
+    def queue(self, job: Job) -> None:
+        """Let the writer do a job, and do not wait."""
+        self.writer().submit(job)
+
+    def done(self, text: str | None) -> dict[str, Any] | None:
         """What was kept of a request that was done before."""
         if text is None:
             return None
         with closing(self.read()) as connection:
             return find_request(connection, text)
 
-    def _check_usable(self) -> None:
+    def check_usable(self) -> None:
+        """Raise an error if the store is closed, or belongs to another process."""
         if self._closed:
             raise StoreError(f"the store is closed: {self.name}")
         if os.getpid() != self._pid:
@@ -475,7 +377,7 @@ class Store:
 
     def _made_by(self, name: str, request_key: str | None, text: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
-        if self._done(text) is not None:
+        if self.done(text) is not None:
             return True
         with closing(self.read()) as connection:
             found = find_entry(connection, name)
@@ -489,13 +391,6 @@ class Store:
         digest = first_digest(name, definition, created, request)
         row = (new_experiment_id(connection), name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
-
-
-_TOKEN = ("id", "name", "hash", "scope", "created")
-_TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
-
-
-_MARK_TOKENS = "INSERT INTO mfbandit_store (key, value) VALUES (?, ?) ON CONFLICT (key) DO NOTHING"
 
 
 def check_definition(
