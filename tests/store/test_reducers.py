@@ -1,6 +1,6 @@
 """Leases, request keys and recent events: many at once give what one by one gives, for every kind of event."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfbandit._internal import limits
@@ -28,6 +28,7 @@ def test_leases(records, data):
     assert list(single.due.items()) == list(twice.due.items())
 
 
+@settings(max_examples=40)
 @given(logs(), st.data(), st.sampled_from([0, 2, 100]))
 def test_import_ids(records, data, unsorted):
     before, import_ids.UNSORTED = import_ids.UNSORTED, unsorted

@@ -204,7 +204,7 @@ class TestLock:
             "import os, sys, time; from mfbandit import Store\n"
             "store = Store(sys.argv[1])\n"
             "child = os.fork()\n"
-            "if child == 0: os.close(1); time.sleep(30)\n"
+            "if child == 0: os.close(1); os.close(2); time.sleep(30)\n"
             "print(child, flush=True); os.kill(os.getpid(), 9)\n"
         )
         started = subprocess.run([sys.executable, "-c", code, str(path)], capture_output=True, text=True, check=False)
