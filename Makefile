@@ -35,6 +35,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/policies.py --out results/policies.json
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
 	$(RUN) benchmarks/service.py --out results/service.json
+	$(RUN) benchmarks/stalls.py --out results/stalls.json
 	$(RUN) benchmarks/dashboard.py --out results/dashboard.json
 	$(RUN) benchmarks/parallel.py --out results/parallel.json
 	$(RUN) benchmarks/selection.py search --out results/selection-search.json --picture results/selection-search.png

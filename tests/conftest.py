@@ -22,7 +22,7 @@ signal.signal(signal.SIGINT, signal.default_int_handler)
 MEASURED = "COVERAGE_PROCESS_CONFIG"  # in the environment of a process whose lines are counted
 
 # A test has the marker if it uses one of these fixtures, or is the case of that name.
-MARKED = {"postgres": {"postgres", "postgres_server", "own_postgres"}, "browser": {"browser"}}
+MARKED = {"postgres": {"postgres", "postgres_server", "own_postgres"}, "browser": {"browser"}, "nginx": {"proxied"}}
 
 
 def pytest_report_header() -> list[str]:

@@ -92,24 +92,24 @@ class Wasteful(Faulty):
 
 
 class Friendly(Faulty):
-    def tell(self, play, reward, cost=None):
+    def tell(self, play, reward, cost=None, **_options):
         with suppress(UnknownPlay):
             super().tell(play, reward, cost)
 
 
 class Fickle(Faulty):
-    def tell(self, play, reward, cost=None):
+    def tell(self, play, reward, cost=None, **_options):
         with suppress(Conflict):
             super().tell(play, reward, cost)
 
 
 class Numb(Faulty):
-    def tell(self, play, reward, cost=None):
+    def tell(self, play, reward, cost=None, **_options):
         super().tell(play, reward if math.isfinite(reward) else 0.0, cost)
 
 
 class Flat(Faulty):
-    def tell(self, play, reward, cost=None):
+    def tell(self, play, reward, cost=None, **_options):
         super().tell(play, reward, None if cost is None else abs(cost))
 
 
@@ -131,20 +131,20 @@ class Loyal(Faulty):
 
 
 class Empty(Faulty):
-    def retire_arm(self, arm):
+    def retire_arm(self, arm, **_options):
         with suppress(ValueError):
             super().retire_arm(arm)
 
 
 class Stubborn(Faulty):
-    def restore_arm(self, arm):
+    def restore_arm(self, arm, **_options):
         pass
 
 
 class FirstComeFirstServed(Faulty):
     """Credits a result to the oldest play that is pending at the same cost."""
 
-    def tell(self, play, reward, cost=None):
+    def tell(self, play, reward, cost=None, **_options):
         same = [other for other in self.pending if other.cost == play.cost]
         super().tell(same[0] if play in same else play, reward, cost)
 
@@ -157,25 +157,25 @@ class Forgetful(Faulty):
 
 
 class ToldOneByOne(Faulty):
-    def tell_many(self, results):
+    def tell_many(self, results, **_options):
         for result in results:
             self.tell(*result)
 
 
 class FailedOneByOne(Faulty):
-    def fail_many(self, plays, cost=0.0):
+    def fail_many(self, plays, cost=0.0, **_options):
         for play in plays:
             super().fail_many([play], cost)
 
 
 class AddedOneByOne(Faulty):
-    def add_results(self, results):
+    def add_results(self, results, **_options):
         return [play for result in results for play in super(AddedOneByOne, self).add_results([result])]
 
 
 class RenewsAnything(Faulty):
-    def renew_many(self, plays, _=None):
-        return {play if isinstance(play, str) else play.id: None for play in plays}
+    def renew_many(self, plays, lease=None, **_options):
+        return {play if isinstance(play, str) else play.id: lease for play in plays}
 
 
 class ForgetsKeys(Faulty):
@@ -196,23 +196,23 @@ class NeverEnding(Faulty):
 
 
 class Restless(Faulty):
-    def pause(self):
+    def pause(self, **_options):
         pass
 
 
 class Overdrawn(Faulty):
-    def set_capital(self, capital):
+    def set_capital(self, capital, **_options):
         with suppress(ValueError):
             super().set_capital(capital)
 
 
 class OneTrackMind(Faulty):
-    def set_policy(self, policy):
+    def set_policy(self, policy, **_options):
         pass
 
 
 class Prejudiced(Faulty):
-    def set_biases(self, biases):
+    def set_biases(self, biases, **_options):
         if len(biases) != 3 or biases[0] < biases[1]:
             super().set_biases(biases)
 
@@ -251,7 +251,7 @@ class Narrow(Faulty):
 
 
 class Speechless(Faulty):
-    def note(self, text):
+    def note(self, text, **_options):
         pass
 
 
@@ -262,7 +262,7 @@ class Absentminded(Faulty):
 
 
 class Merciful(Faulty):
-    def restore_arm(self, arm):
+    def restore_arm(self, arm, **_options):
         with suppress(ValueError):
             super().restore_arm(arm)
 

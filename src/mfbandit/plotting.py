@@ -10,6 +10,7 @@ from typing import Any, TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.imports import needed_for
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
@@ -299,7 +300,7 @@ def _thinned(arms: IntArray) -> IntArray:
 
 def _fidelity_name(m: int, problem: Problem) -> str:
     bias, cost = problem.fidelities.known_biases[m], problem.fidelities.costs[m]
-    return f"$m = {m + 1}$\n$\\lambda = {cost:g},\\ \\zeta = {bias:g}$"
+    return f"$m = {m + 1}$\n$\\lambda = {plain(cost, thousands='')},\\ \\zeta = {bias:g}$"
 
 
 def _threshold_name(m: int, problem: Problem) -> str:

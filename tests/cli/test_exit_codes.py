@@ -107,11 +107,11 @@ def test_a_bug_where_no_file_can_be_written_prints_its_traceback(monkeypatch, tm
     assert said.endswith("Error: mfbandit met a bug; the traceback is above, please report it\n")
 
 
-def test_numbers_of_a_file_that_do_not_go_together_are_wrong_input(tmp_path, folder):
+def test_numbers_of_a_file_that_cannot_be_calculated_with_are_wrong_input(tmp_path, folder):
     file = tmp_path / "a.toml"
     file.write_text("[experiment]\narms = 2\n[fidelities]\ncosts = [1, 10]\nbiases = [0.1, 0]\nscale = 1e-320\n")
     result = CliRunner().invoke(app, ["experiment", "create", str(tmp_path / "a.db"), "ads", str(file)])
     assert result.exit_code == 2
-    assert "a.toml: [experiment] and [fidelities]: numbers of such sizes do not go together" in result.stderr
+    assert "a.toml: [fidelities] scale must be from 1e-150 to 1e+150, got 1e-320" in result.stderr
     assert not list(folder.iterdir())
     assert not (tmp_path / "a.db").exists()

@@ -200,6 +200,19 @@ class TestPlan:
         assert numbers["regret_without"][-1] is None
         assert len(numbers["verdicts"]) == 2
 
+    def test_by_the_policies_of_the_file(self, file):
+        problem, text = paper_problem(3), "[problem]\npaper = 3\n[plan]\ncapital = 5000\n"
+        file.write_text(f'{text}[[policies]]\nname = "MFBayes"\n[[policies]]\nname = "MFUCB"\nrho = 1\n')
+        assert call("plan", file).stdout == f"{plan(problem.fidelities, 5000, means=problem.means, rho=1)}\n"
+        file.write_text(f'{text}[[policies]]\nname = "UCB"\nrho = 3\n')
+        top = plan(problem.fidelities.top, 5000, means=problem.means[-1:], rho=3)
+        assert call("plan", file).stdout == f"{top}\n"
+        assert "UCB with rho = 3: an estimate" in str(top)
+        file.write_text(f'{text}rho = 2\n[[policies]]\nname = "MFUCB"\nrho = 1\n')
+        assert strict(call("plan", file, "--json").stdout)["rho"] == 2
+        file.write_text(f'{text}[[policies]]\nname = "MFBayes"\n')
+        refused(call("plan", file), "[[policies]] must have MFUCB or UCB for a plan, got MFBayes")
+
     def test_without_a_guess(self, tmp_path):
         file = tmp_path / "ads.toml"
         file.write_text("[fidelities]\ncosts = [1, 10]\nbiases = [0.2, 0]\nrange = [0, 1]\n[plan]\ncapital = 100\n")

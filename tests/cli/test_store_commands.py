@@ -19,7 +19,7 @@ from tests.support.commands import call, done, told
 from tests.support.services import served
 
 COMMANDS = ["create", "list", "ask", "tell", "fail", "renew", "status", "pause", "resume", "add", "retire", "restore",
-            "capital", "note", "export", "import", "delete"]  # fmt: skip
+            "capital", "policy", "note", "export", "import", "delete"]  # fmt: skip
 TOML = """
 [experiment]
 arms = ["ad-a", "ad-b", "ad-c"]
@@ -184,6 +184,44 @@ class TestOnFileAndService:
         done("experiment", "restore", place, "ads", "0")
         assert told("experiment", "status", place, "ads")["retired"] == [4]
 
+    def test_policy(self, place):
+        assert done("experiment", "policy", place, "ads") == "ads: MFUCB(rho=1.0)\n"
+        assert done("experiment", "policy", place, "ads", "MFUCB", "--rho", 0.5, "--kl") == (
+            "ads: MFUCB(rho=0.5, kl=True)\n"
+        )
+        assert told("experiment", "policy", place, "ads", "UCB", "--rho=3", "--kl", "false") == {
+            "name": "UCB",
+            "rho": 3.0,
+            "kl": False,
+        }
+        assert told("experiment", "policy", place, "ads")["name"] == "UCB"
+        assert told("experiment", "status", place, "ads")["policy"] == {"name": "UCB", "rho": 3.0, "kl": False}
+
+    @pytest.mark.parametrize(
+        ("words", "said"),
+        [
+            (["Nobody"], "policy name must be one of"),
+            (["MFUCB", "--rhoo", 1], "did you mean rho?"),
+            (["MFUCB", "--rho", -1], "rho must be positive"),
+            (["MFUCB", "--rho", "much"], "policy rho must be a finite number, got 'much'"),
+            (["MFUCB", "--rho", "inf"], "policy rho must be a finite number, got inf"),
+            (["MFUCB", 1], "must be given as --field value, got '1'"),
+            (["MFTopTwo"], "needs the key capital"),
+        ],
+    )
+    def test_a_policy_that_there_is_not(self, place, words, said):
+        refused(call("experiment", "policy", place, "ads", *words), 2, said)
+        assert told("experiment", "policy", place, "ads")["name"] == "MFUCB"
+
+    def test_the_capital_of_a_policy_follows_if_it_was_the_same(self, place):
+        done("experiment", "policy", place, "ads", "MFTopTwo", "--capital", 100)
+        assert done("experiment", "capital", place, "ads", 200) == "ads: capital 200; of MFTopTwo, too\n"
+        assert told("experiment", "policy", place, "ads")["capital"] == 200
+        done("experiment", "policy", place, "ads", "MFTopTwo", "--capital", 50)
+        said = "ads: capital 300; MFTopTwo keeps its own, 50: `experiment policy` changes it\n"
+        assert done("experiment", "capital", place, "ads", 300) == said
+        assert told("experiment", "capital", place, "ads", "unlimited") == {"capital": None, "policy_capital": 50}
+
     def test_capital(self, place):
         assert done("experiment", "capital", place, "ads", "2e3") == "ads: capital 2,000\n"
         assert told("experiment", "capital", place, "ads", "unlimited") == {"capital": None}
@@ -344,8 +382,8 @@ class TestFiles:
             ("a.csv", "arm,reward\nad-a,1\n", "header must name arm, fidelity and reward"),
             ("a.csv", "arm;fidelity;reward\nad-a;0;1\n", "with commas between, got 'arm;fidelity;reward'"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,0,5\n", "line 2: must have 3 values, as the header has, got more"),
-            ("a.csv", "arm,fidelity,reward\nad-a,0,1\nad-q,0,1\n", "result 2: arm must be a name or an index"),
-            ("a.csv", "arm,fidelity,reward\nad-a,2,1\n", "fidelity must lie in 0 to 1, got 2"),
+            ("a.csv", "arm,fidelity,reward\nad-a,0,1\nad-q,0,1\n", "line 3: arm must be a name or an index"),
+            ("a.csv", "arm,fidelity,reward\nad-a,2,1\n", "line 2: fidelity must be a name or lie in 0 to 1, got '2'"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,x\n", "line 2: reward must be a number, got 'x'"),
             ("a.csv", "arm,fidelity,reward\nad-a,0\n", "line 2: reward must be a number, got None"),
             ("a.csv", "arm,fidelity,reward\nad-a,0,nan\n", "reward must be finite, got nan"),

@@ -28,6 +28,16 @@ def stubborn(play):
         pass
     return 0.5
 
+def waiting(play):
+    Path(f"{play.id}.{os.getpid()}").touch()
+    while Path("slow").exists():
+        time.sleep(0.02)
+    return 0.25
+
+def forking(play):
+    os.fork()
+    return 0.5
+
 def dig(play):
     Path(f"{play.id}.{os.getpid()}").touch()
     time.sleep(60 if Path("slow").exists() else 0.02)
@@ -80,7 +90,13 @@ def test_one_worker_makes_the_plays_of_a_plain_loop(lab):
         job = worker(service.url, lab, "--seed", 4, "--json")
         said, complained = job.communicate(timeout=60)
         assert (job.returncode, complained) == (0, "")
-        assert json.loads(said) == {"told": 40, "failed": [], "retried": 0, "ended": "the capital is spent"}
+        assert json.loads(said) == {
+            "told": 40,
+            "failed": [],
+            "retried": 0,
+            "ended": "the capital is spent",
+            "warnings": [],
+        }
         plain = Experiment(MFUCB(), arms=3, fidelities=FID, capital=40.0)
         for play in plain.plays():
             plain.tell(play, objectives.noisy(seeded(play, 4)))
@@ -144,6 +160,77 @@ def test_an_objective_that_swallows_everything(lab, background):
         job.communicate(timeout=30)
         assert job.returncode == 143
         assert exp.pending == ()
+
+
+def test_eight_workers_told_to_end_at_once(lab):
+    with served(lab / "a.db") as service, connect(service.url) as there:
+        exp = there.create("e", UCB(), arms=1, fidelities=FID)
+        (lab / "slow").touch()
+        jobs = [worker(service.url, lab) for _ in range(8)]
+        end = time.monotonic() + 60
+        while exp.status()["pending"] < 8:
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        for job in jobs:
+            job.send_signal(signal.SIGTERM)
+        said = [job.communicate(timeout=60)[1] for job in jobs]
+        assert [job.returncode for job in jobs] == [143] * 8, said
+        assert (exp.pending, exp.set_aside) == ((), ())
+
+
+def test_an_objective_that_forks(lab):
+    with served(lab / "a.db") as service, connect(service.url) as there:
+        exp = there.create("e", UCB(), arms=2, fidelities=FID)
+        job = worker(service.url, lab, "--plays", 4, objective="lab:forking")
+        said, _ = job.communicate(timeout=60)
+        assert (job.returncode, said[:13]) == (0, "e: 4 results,")
+        time.sleep(1)
+        assert (len(events(exp, Asked)), len(events(exp, Told))) == (4, 4)
+
+
+def test_a_paused_experiment_and_an_arm_that_is_set_aside_are_said(lab):
+    with served(lab / "a.db") as service, connect(service.url) as there:
+        exp = there.create("e", UCB(), arms=["good", "bad"], fidelities=FID)
+        exp.fail_many([play for play in exp.ask(6) if play.label == "bad"])
+        exp.fail_many(exp.pending)
+        exp.restore_arm("good")
+        exp.pause()
+        job = worker(service.url, lab, "--plays", 2)
+        time.sleep(4)
+        exp.resume()
+        said, complained = job.communicate(timeout=60)
+        assert (job.returncode, said[:13]) == (0, "e: 2 results,")
+        assert "WARNING: bad was set aside after 3 failures in a row; `restore_arm` brings it back" in said
+        assert complained.count("the experiment is paused: waiting until it is resumed") == 1
+        assert complained.count("waiting is over: the run goes on") == 1
+
+
+def test_a_result_that_cannot_be_told_is_kept_for_the_next_worker(lab):
+    with served(lab / "a.db") as service:
+        with connect(service.url) as there:
+            there.create("e", UCB(), arms=2, fidelities=FID)
+        (lab / "slow").touch()
+        job = worker(service.url, lab, "--patience", 1, "--spool", lab / "spool", objective="lab:waiting")
+        started(lab)
+        service.kill()
+        (lab / "slow").unlink()
+        end = time.monotonic() + 30
+        while not (kept := list((lab / "spool").glob("*.jsonl"))):
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        time.sleep(0.5)
+        job.send_signal(signal.SIGTERM)
+        _, complained = job.communicate(timeout=30)
+        assert job.returncode == 143
+        assert f"results are kept in {kept[0]} until the store is back" in complained
+        assert f"the next run of this experiment tells what is in {kept[0]}" in complained
+        assert kept[0].stat().st_mode & 0o777 == 0o600
+    with served(lab / "a.db") as service, connect(service.url) as there:
+        job = worker(service.url, lab, "--plays", 0, "--spool", lab / "spool")
+        _, complained = job.communicate(timeout=30)
+        assert "untold results of an earlier run, which are told first: 1" in complained
+        assert [event.reward for event in events(there.open("e"), Told)] == [0.25]
+    assert list((lab / "spool").iterdir()) == []
 
 
 def test_a_worker_told_to_end_while_the_service_is_down(lab):

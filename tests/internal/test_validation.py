@@ -14,12 +14,18 @@ def test_numbers():
     assert [whole("x", value) for value in (2, np.int64(3))] == [2, 3]
 
 
-@pytest.mark.parametrize("value", ["1", None, [1], 10**400, 1j])
+@pytest.mark.parametrize("value", ["1", None, [1], 1j])
 def test_no_numbers(value):
     with pytest.raises(ValueError, match="x must be a number, got"):
         number("x", value)
     with pytest.raises(ValueError, match="x must be a number, got"):
         positive("x", value)
+
+
+@pytest.mark.parametrize("check", [number, positive])
+def test_numbers_that_are_too_large(check):
+    with pytest.raises(ValueError, match=r"x must be at most 1e\+150 in size, got 10000"):
+        check("x", 10**400)
 
 
 @pytest.mark.parametrize(("value", "rule"), [(math.nan, "finite"), (math.inf, "finite"), (-1e151, "at most 1e.150")])

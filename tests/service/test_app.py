@@ -229,6 +229,22 @@ class TestPlays:
         assert client.get(ads).json()["pending"] == 0
         tell(client, ads, plays)
 
+    def test_late_results_may_cost_more_than_the_capital(self, client, ads):
+        capital = 20
+        post(client, f"{ads}/capital", capital=capital).raise_for_status()
+        late = ask(client, ads, n=2, lease=0.3)
+        end = time.monotonic() + 10
+        while events(client, ads)[-1]["event"] != "Expired":
+            assert time.monotonic() < end
+            time.sleep(0.1)
+        results = [{"play": play["id"], "reward": 0.5, "cost": capital} for play in late]
+        post(client, f"{ads}/tell", results=results).raise_for_status()
+        status = client.get(ads).json()
+        assert status["state"] == "exhausted"
+        assert [text.partition(": ")[2] for text in status["warnings"]] == [
+            "spent 40 of 20: results came after their plays had expired"
+        ]
+
     def test_past_results_count_as_plays_and_once_for_a_key(self, client, ads):
         past: list[dict[str, Any]]
         past = [{"arm": "a", "fidelity": 0, "reward": 0.5}, {"arm": 1, "fidelity": 1, "reward": 0.25, "cost": 0}]
@@ -291,7 +307,10 @@ class TestViews:
         assert [row["outcome"] for row in rows] == ["told"] * 4 + ["pending"]
         answer = client.get(f"{played}/export", params={"format": "jsonl"})
         assert answer.headers["content-type"] == "application/jsonl"
-        assert [json.loads(line) for line in answer.text.splitlines()] == events(client, played)
+        lines = [json.loads(line) for line in answer.text.splitlines()]
+        ids = [line.pop("id", None) for line in lines]
+        assert lines == events(client, played)
+        assert [one for one in ids if one] == [row["play"] for row in rows if row["outcome"] == "told"]
 
 
 class TestControls:

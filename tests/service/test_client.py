@@ -356,8 +356,8 @@ class TestLikeTheStore:
         experiment.tell(experiment.ask(), 0.5)
         proxy.passed.clear()
         bounds, audit = experiment.bounds(), experiment.audit()
-        address = f"/api/experiments/{name}/stats"
-        assert proxy.passed == [("GET", address)] * 2
+        address = f"/api/experiments/{name}"
+        assert proxy.passed == [("GET", f"{address}/bounds"), ("GET", f"{address}/stats")]
         assert (bounds.plays.shape, len(audit.fidelities)) == ((2, 3), 1)
 
     def test_they_are_of_one_moment_while_others_change_everything(self, store, name):

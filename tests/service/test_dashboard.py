@@ -48,6 +48,11 @@ class House:
     def token(self, scope):
         return self.post("/api/tokens", name=scope, scope=scope)["token"]
 
+    def session(self, scope):
+        """What the cookie of a browser has after signing in."""
+        fields = {"token": self.tokens[scope]}
+        return httpx.post(f"{self.url}/sign-in", data=fields, headers={"origin": self.url}).cookies["mfbandit"]
+
     def post(self, address, **body):
         answer = self.api.post(address, json=body)
         assert answer.is_success, answer.text
@@ -253,7 +258,7 @@ class TestWatching:
         expect(visit.get_by_role("alert")).to_have_count(0)
         past = [{"arm": "b", "fidelity": m, "reward": 1 - m} for m in (0, 1) for _ in range(300)]
         house.post(f"/api{place}/results", results=past)
-        expect(visit.get_by_role("alert")).to_contain_text("b")
+        expect(visit.get_by_role("alert").filter(has_text="is too small")).to_contain_text("b")
         expect(visit.get_by_role("region", name="Events")).to_contain_text("bias of fidelity 0 refuted by b")
         visit.goto("/")
         expect(visit.locator(f"#row-{place.rpartition('/')[2]}")).to_contain_text("bias alarm")
@@ -315,7 +320,7 @@ class TestControls:
         sign_in(visit, house, goto=place)
         visit.get_by_label("Arm to retire").fill("b")
         visit.get_by_role("button", name="Retire").click()
-        self.confirm(visit, "Retire", "Retire b?", "not asked for or recommended any more", "for good")
+        self.confirm(visit, "Retire", "Retire b?", "not asked for or recommended any more", "until it is restored")
         expect(visit.locator("main")).to_contain_text("b (retired)")
         assert house.api.get(f"/api{place}/arms").json()["retired"] == [1]
 
@@ -326,7 +331,7 @@ class TestControls:
             house.post(f"/api{place}/fail", plays=[play["id"]])
         sign_in(visit, house, goto=place)
         expect(visit.locator("main")).to_contain_text("only (set aside after failures)")
-        visit.get_by_label("Arm that was set aside").fill("only")
+        visit.get_by_label("Arm that was retired or set aside").fill("only")
         visit.get_by_role("button", name="Restore").click()
         self.confirm(visit, "Restore", "Restore only?", "is asked for again")
         expect(visit.locator("h1 .state")).to_have_text("running")
@@ -400,7 +405,7 @@ class TestWhoMayNot:
     @pytest.mark.parametrize("origin", ["http://evil.example", "null", None, "http://localhost:1", "https://127.0.0.1"])
     def test_forms_of_other_sites_are_refused(self, house, place, origin):
         before, headers = house.events(place), {} if origin is None else {"origin": origin}
-        cookie = {"mfbandit": house.tokens["write"]}
+        cookie = {"mfbandit": house.session("write")}
         with httpx.Client(base_url=house.url, cookies=cookie, headers={**headers, **FORM}) as client:
             for verb, fields in CONTROLS.items():
                 problem(client.post(f"{place}/do/{verb}", data=fields), 403, "origin", "from a page of this service")
@@ -409,11 +414,11 @@ class TestWhoMayNot:
         assert house.events(place) == before
 
     def test_a_form_of_another_kind_is_refused(self, house, place):
-        headers = {"origin": house.url, "content-type": "text/plain", "cookie": f"mfbandit={house.tokens['write']}"}
+        headers = {"origin": house.url, "content-type": "text/plain", "cookie": f"mfbandit={house.session('write')}"}
         problem(httpx.post(f"{house.url}{place}/do/pause", headers=headers), 415, "media-type")
 
     def test_a_cookie_opens_no_api(self, house, place):
-        cookie = {"cookie": f"mfbandit={house.tokens['admin']}"}
+        cookie = {"cookie": f"mfbandit={house.session('admin')}"}
         problem(httpx.get(f"{house.url}/api{place}", headers=cookie), 401, "unauthorized")
 
 

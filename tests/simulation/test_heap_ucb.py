@@ -76,6 +76,7 @@ class TestLongRuns:
         assert np.array_equal(engine_plays(problem, MFUCB(), 200_000, seed=6, heap_arms=heap_arms), awake)
 
     @pytest.mark.slow
+    @pytest.mark.no_cover
     @pytest.mark.parametrize("rewards", [Gaussian(0.2), Bernoulli()], ids=str)
     def test_same_plays_as_a_scan_with_100_000_arms(self, rewards):
         problem = large_problem(100_000, rewards)
@@ -143,6 +144,7 @@ def test_a_list_that_comes_out_empty():
     assert np.array_equal(engine_plays(problem, MFUCB(rho=0.02), 250, seed=1, heap_arms=1), expected)
 
 
+@pytest.mark.no_cover
 @pytest.mark.parametrize("rewards", ["deterministic", "close together"])
 def test_ties_and_near_ties_among_many_arms(rewards):
     """Equal arms are found to be twins, and sums that differ by little are told apart without a long search."""

@@ -165,7 +165,7 @@ class TestErrors:
             ({"grid": []}, "grid must be increasing capitals above 0"),
             ({"seed": -1}, "seed must not be negative, got -1"),
             ({"grid": "abc"}, "grid must be increasing capitals above 0, got 'abc'"),
-            ({"grid": [1e9]}, r"grid must not go beyond the capital 100, got 1e\+09"),
+            ({"grid": [1e9]}, r"grid must not go beyond the capital 100, got 1,000,000,000"),
             ({"account": "mine"}, "account must be one of"),
         ],
     )

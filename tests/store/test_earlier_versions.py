@@ -49,7 +49,7 @@ def seen(experiment):
         "retired": list(experiment.retired),
         "set_aside": list(experiment.set_aside),
         "state": experiment.state,
-        "best": experiment.best(),
+        "best": experiment.policy.recommend(stats, experiment.fidelities),  # best() may know better
         "upper": experiment.bounds().upper.tolist(),
     }
 

@@ -6,12 +6,15 @@ from mfbandit import (
     Conflict,
     Store,
 )
+from mfbandit.experiment import Record
 from mfbandit.experiment.events import (
     Asked,
     Expired,
     Opened,
     Renewed,
+    Told,
 )
+from mfbandit.store.leases import Leases
 from tests.support.stores import make, seen
 
 
@@ -121,3 +124,15 @@ class TestLeases:
             with pytest.raises(ValueError, match="lease must be"):
                 make(store).ask(lease=lease)
             assert store.open("exp").pending == ()
+
+
+def test_the_queue_does_not_keep_what_is_settled():
+    """Else a service that makes a thousand plays a second keeps a day of them for a lease of a day."""
+    leases = Leases()
+    for number in range(10_000):
+        leases.apply(Record(2 * number + 1, 0.0, Asked(number, 0, 0), due=1e6 + number))
+        if number % 100:
+            leases.apply(Record(2 * number + 2, 0.0, Told(number, 0.5, 1.0)))
+    assert len(leases.due) == 100
+    assert len(leases._queue) < 300
+    assert leases.take_expired(now=2e6) == list(range(0, 10_000, 100))

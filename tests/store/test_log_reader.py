@@ -95,7 +95,7 @@ class TestReopening:
             assert seen(store.open("exp")) == before
             play_some(store.open("exp"), 50)  # snapshots go on from the right place
             before = seen(store.open("exp"))
-            store._write(lambda connection: connection.run("DELETE FROM mfbandit_snapshots"))
+            store.write(lambda connection: connection.run("DELETE FROM mfbandit_snapshots"))
         with Store(place) as store:
             assert seen(store.open("exp")) == before
 
@@ -248,13 +248,16 @@ class TestDamage:
         with Store(path) as store:  # one that was always empty is
             make(store)
         path.write_bytes(b"")
+        with pytest.raises(StoreDamaged, match="0 of the 2 writes, that were acknowledged"):
+            Store(path)
+        (tmp_path / "store.db-mark").unlink()
         with pytest.raises(StoreDamaged, match="is empty, and was a store before"):
             Store(path)
 
     def test_newer_stores_are_refused(self, place):
         with Store(place) as store:
             change = "UPDATE mfbandit_store SET value = '2' WHERE key = 'schema'"
-            store._write(lambda connection: connection.run(change))
+            store.write(lambda connection: connection.run(change))
         for read_only in (True, False):
             with pytest.raises(StoreError, match=r"newer mfbandit \(schema 2, this one knows 1\): upgrade"):
                 Store(place, read_only=read_only)

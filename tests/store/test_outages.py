@@ -7,8 +7,10 @@ import time
 import pytest
 
 from mfbandit import UCB, Bounded, Fidelities, Store, connect
+from mfbandit.errors import StoreUnavailable
 from mfbandit.experiment.events import Expired, LeasesExtended
 from mfbandit.store.outages import MAX_OUTAGES_KEPT, Outages
+from mfbandit.store.writer import Writer
 from tests.support.services import served
 from tests.support.stores import make, seen
 
@@ -71,7 +73,7 @@ class TestAClockThatJumps:
         first, second = experiment.ask(2)
         clock.now += 2 * HOURS
         experiment.tell(first, 0.5)
-        assert [type(event).__name__ for event in experiment.log][2:] == ["LeasesExtended", "Told"]
+        assert [type(event).__name__ for event in experiment.log][-2:] == ["LeasesExtended", "Told"]
         assert experiment.leases[second.id] == clock.now + 60
 
     def test_nothing_is_written_where_nothing_is_leased(self, store, clock):
@@ -150,6 +152,30 @@ class TestAServiceThatWasAway:
         experiment.ask()
         assert kinds(experiment, Expired) == []
         assert experiment.leases[play.id] == clock.now + 60
+
+
+def test_a_store_that_cannot_be_written_is_as_good_as_away(store, clock, monkeypatch):
+    experiment = make(store, lease=60)
+    play = experiment.ask()
+    monkeypatch.setattr("mfbandit.store.store.LOOKS_KEPT_EVERY_SECONDS", 0.0)
+
+    def failed(*_):
+        raise StoreUnavailable("the disk is full")
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Writer, "_commit", failed)
+        for _ in range(3 * 60):
+            store.look()
+            clock.now += 1
+            if store._looks_kept is not None:
+                with pytest.raises(StoreUnavailable):
+                    store._looks_kept.wait()
+    store.look()
+    experiment.ask()
+    store.look()
+    experiment.expire()
+    assert kinds(experiment, Expired) == []
+    assert clock.now + 50 < experiment.leases[play.id] <= clock.now + 60
 
 
 @pytest.mark.parametrize("kept", ["", "{", "[]", '{"at": "x"}', '{"at": 1, "outages": [3]}'])

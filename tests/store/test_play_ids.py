@@ -23,7 +23,7 @@ class TestIncarnations:
         with Store(file) as store:
             lost = store.open("exp").ask(30)
         shutil.copy(tmp_path / "backup.db", file)
-        with Store(file) as store:
+        with Store(file, accept_loss=True) as store:
             experiment = store.open("exp")
             again = experiment.ask(30)
             before = experiment.stats.counts.tolist()

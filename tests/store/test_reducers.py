@@ -1,10 +1,12 @@
 """Leases, request keys and recent events: many at once give what one by one gives, for every kind of event."""
 
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfbandit._internal import limits
 from mfbandit.experiment.codec import PackedLog
+from mfbandit.store import import_ids
+from mfbandit.store.import_ids import ImportIds
 from mfbandit.store.leases import Leases
 from mfbandit.store.recent import RecentEvents
 from mfbandit.store.request_keys import RequestKeys
@@ -24,6 +26,26 @@ def test_leases(records, data):
     now = data.draw(st.sampled_from([0.0, 1e4, 1e9]))
     assert single.take_expired(now) == twice.take_expired(now)
     assert list(single.due.items()) == list(twice.due.items())
+
+
+@settings(max_examples=40)
+@given(logs(), st.data(), st.sampled_from([0, 2, 100]))
+def test_import_ids(records, data, unsorted):
+    before, import_ids.UNSORTED = import_ids.UNSORTED, unsorted
+    try:
+        single, twice = ImportIds(), ImportIds()
+        for record in records:
+            single.apply(record)
+        cut = data.draw(st.integers(0, len(records)))
+        twice.apply_all(PackedLog.of_records(records[:cut]))
+        twice.apply_all(PackedLog.of_records(records[cut:]))
+    finally:
+        import_ids.UNSORTED = before
+    names = [f"row-{play}" for play in range(len(records))]
+    assert [single.find(name) for name in names] == [twice.find(name) for name in names]
+    with_ids = {str(record.request)[1:]: record.event.play for record in records if str(record.request)[0] == "\t"}
+    assert {name: single.find(name) for name in with_ids} == with_ids
+    assert len(single) == len(twice) == len(with_ids)
 
 
 def folded(records):

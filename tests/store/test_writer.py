@@ -26,7 +26,7 @@ from mfbandit.experiment.events import (
     Noted,
     Opened,
 )
-from mfbandit.store import sqlite, writer
+from mfbandit.store import file_lock, writer
 from tests.support.stores import make, play_some, seen
 
 
@@ -50,20 +50,20 @@ class TestOneWriter:
 
     def test_the_same_process_is_told_too(self, tmp_path):
         with Store(tmp_path / "store.db"):
-            (tmp_path / "link.db").symlink_to(tmp_path / "store.db")
-            for path in ("store.db", "link.db"):
+            (tmp_path / "link").symlink_to(tmp_path)
+            for path in ("store.db", "link/store.db"):
                 with pytest.raises(StoreHeld, match="is open for writing in this process already"):
                     Store(tmp_path / path)
         Store(tmp_path / "store.db").close()
 
     def test_one_of_many_threads_gets_it(self, tmp_path, monkeypatch):
-        take = sqlite._acquire
+        take = file_lock.acquire
 
         def slow(*args):
             take(*args)
             time.sleep(0.05)
 
-        monkeypatch.setattr(sqlite, "_acquire", slow)
+        monkeypatch.setattr(file_lock, "acquire", slow)
         stores, refused = [], []
 
         def hold():

@@ -16,12 +16,12 @@ PATIENCE = 20_000  # milliseconds until something that should happen is taken to
 
 
 @contextmanager
-def chromium() -> Iterator[Browser]:
+def chromium(*options: str) -> Iterator[Browser]:
     """The Chromium of this machine, without a window."""
     if reason := no_chromium():
         missing(reason)
     with sync_playwright() as playwright:
-        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox"])
+        browser = playwright.chromium.launch(executable_path=shutil.which("chromium"), args=["--no-sandbox", *options])
         yield browser
         browser.close()
 
@@ -59,5 +59,6 @@ def watched(browser: Browser, url: str, **options: Any) -> Iterator[tuple[Page, 
     page.on("request", lambda request: watch.addresses.add(request.url))
     yield page, watch
     context.close()
-    assert [said for said in watch.complaints if not re.search(watch.allowed, said)] == []
+    complaints = [said for said in watch.complaints if not re.search(watch.allowed, said)]
+    assert not complaints, complaints
     assert {urlsplit(address).netloc for address in watch.addresses} <= {urlsplit(url).netloc, ""}

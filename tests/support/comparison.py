@@ -16,12 +16,14 @@ from mfbandit.experiment.events import (
     Expired,
     Failed,
     LeasesExtended,
+    Opened,
     Renewed,
     Told,
 )
 from mfbandit.experiment.experiment import FAILURES_IN_A_ROW, Experiment
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.store.durable_experiment import DurableExperiment
+from mfbandit.store.request_keys import key_of
 from tests.support.clients import ARMS, FIDELITIES, POLICIES, Diary, reward
 from tests.support.objectives import play_number
 
@@ -57,7 +59,7 @@ def _compare_asks(log: list[Entry], diaries: list[Diary], found: Found) -> None:
     made: dict[str, list[Asked]] = {}
     for entry in log:
         if isinstance(entry.event, Asked):
-            made.setdefault(str(entry.request), []).append(entry.event)
+            made.setdefault(key_of(str(entry.request)), []).append(entry.event)
     for diary in diaries:
         for key, n in diary.keys.items():
             events = made.pop(key, [])
@@ -90,7 +92,7 @@ def _compare_rest(log: list[Entry], diaries: list[Diary], found: Found) -> None:
     restored = sum(isinstance(after, ArmRestored) and not isinstance(before, Told) for before, after in steps)
     if restored > sum(diary.restores for diary in diaries):
         found.problems.append(f"arms were restored {restored} times, more often than anybody asked for")
-    known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored | LeasesExtended
+    known = Asked | Told | Failed | Expired | Renewed | ArmSetAside | ArmRestored | LeasesExtended | Opened
     found.problems += [f"nobody sent {entry.event}" for entry in log if not isinstance(entry.event, known)]
 
 

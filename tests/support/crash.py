@@ -5,7 +5,6 @@ signal that it cannot catch. A promise to keep results is worth what it is worth
 a service is in ``faults``.
 """
 
-import os
 import signal
 import subprocess
 import sys
@@ -22,6 +21,7 @@ import mfbandit as mfb
 from tests.support.clients import ARMS, FIDELITIES, LEASE, PATIENCE, POLICIES, Client, Diary, Signs
 from tests.support.comparison import Found, compare
 from tests.support.postgres import free_port
+from tests.support.services import not_measured
 from tests.support.shifted_clock import write_shift
 
 ROOT = Path(__file__).parents[2]
@@ -88,12 +88,10 @@ class Service:
         """Start it, and do not wait."""
         clock = [sys.executable, "-m", "tests.support.shifted_clock", str(self.clock)]
         words = [*clock, "serve", self.place, "--port", str(self.port)]
-        # Measuring which lines run doubles the time to start, and what is killed cannot report anyway.
-        environment = {name: value for name, value in os.environ.items() if not name.startswith("COV")}
         with self.messages.open("ab") as messages:
             # In a group of its own: Ctrl-C is for whoever kills, not for what is killed.
             self.process = subprocess.Popen(
-                words, stdin=subprocess.DEVNULL, stderr=messages, env=environment, process_group=0, cwd=ROOT
+                words, stdin=subprocess.DEVNULL, stderr=messages, env=not_measured(), process_group=0, cwd=ROOT
             )
 
     def wait(self, *names: str) -> None:

@@ -14,6 +14,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -28,10 +29,12 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record, policy_record
 from mfbandit.experiment.state import State
+from mfbandit.store.import_ids import import_mark
 
 FIDELITIES = Fidelities([0.1, 1], [0.1, 0], SubGaussian(0.2))
 OTHERS = [
@@ -48,7 +51,7 @@ KINDS = (
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
     *["reinstate", "extend"],
-    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open"],
+    *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open", "unchanged"],
 )
 
 
@@ -79,6 +82,8 @@ def logs(draw, policy=POLICIES[0], steps=40) -> list[Record]:
         kind = draw(st.sampled_from(KINDS))
         if kind == "open":
             _opening(log, time)
+        elif kind == "unchanged":
+            log.add(Unchanged(), time=time, request=f"key-{step}\t0a1b2c3d")
         else:
             _one_step(draw, log, kind, f"key-{step}", time)
     return log.records
@@ -88,10 +93,23 @@ def _opening(log: Written, time: float) -> None:
     log.add(Opened(f"{len(log.records):06x}"), time=time)
 
 
+def _import(draw, log: Written, active: list[int], request: str | None, time: float) -> None:
+    state = log.state
+    reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
+    for _ in range(draw(st.integers(1, 3))):
+        play, arm = len(state.plays), draw(st.sampled_from(active))
+        log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
+        name = draw(st.sampled_from([None, f"row-{play}"]))
+        mark, text = (None, request) if name is None else (import_mark(name), f"\t{name}")
+        log.add(Told(play, reward, cost), time=time, due=mark, request=text)
+        if draw(st.booleans()):
+            _refute(draw, log, arm, time, request)
+
+
 def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
     state = log.state
     active = [arm for arm in range(len(state.labels)) if state.stats.active[arm]]
-    request = draw(st.sampled_from([None, key]))
+    request = draw(st.sampled_from([None, key, f"{key}\t0a1b2c3d"]))  # of an earlier version, and of this one
     due = draw(st.sampled_from([None, time + 60, time + 3600]))
     pending = list(state.pending)
     reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
@@ -100,12 +118,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             arm, fidelity = draw(st.sampled_from(active)), draw(st.integers(0, 1))
             log.add(Asked(len(state.plays), arm, fidelity), time=time, due=due, request=request)
     elif kind == "import" and active:
-        for _ in range(draw(st.integers(1, 3))):
-            play, arm = len(state.plays), draw(st.sampled_from(active))
-            log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
-            log.add(Told(play, reward, cost), time=time, request=request)
-            if draw(st.booleans()):
-                log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+        _import(draw, log, active, request, time)
     elif kind in ("tell", "fail", "expire", "renew") and pending:
         play = draw(st.sampled_from(pending))
         events: dict[str, Event] = {
@@ -114,7 +127,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
             "expire": Expired(play),
             "renew": Renewed(play),
         }
-        log.add(events[kind], time=time, due=due if kind == "renew" else None)
+        log.add(events[kind], time=time, due=due if kind == "renew" else None, request=request)
         log.late += [play] if kind == "expire" else []
     elif kind in ("late tell", "late fail") and log.late:
         play = log.late.pop(draw(st.integers(0, len(log.late) - 1)))
@@ -132,9 +145,9 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
     elif kind == "extend":
         log.add(LeasesExtended(draw(st.sampled_from([7200.0, 0.1, -3600.0]))), time=time)
     elif kind == "pause":
-        log.add(Resumed() if state.paused else Paused(), time=time)
+        log.add(Resumed() if state.paused else Paused(), time=time, request=request)
     elif kind == "capital":
-        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time)
+        log.add(CapitalSet(draw(st.sampled_from([None, 1e6, 2e6]))), time=time, request=request)
     elif kind == "policy":
         log.add(PolicySet(policy_record(draw(st.sampled_from(POLICIES)))), time=time)
     elif kind == "note":
@@ -145,3 +158,9 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
+
+
+def _refute(draw, log: Written, arm: int, time: float, request: str | None) -> None:
+    log.add(BiasRefuted(0, arm, 0.5), time=time, request=request)
+    if draw(st.booleans()):
+        log.add(BiasesWidened([0.6, 0.0]), time=time, request=request)

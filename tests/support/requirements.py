@@ -65,6 +65,13 @@ def no_chromium() -> str:
     return "" if shutil.which("chromium") else "Chromium is not installed"
 
 
+def no_nginx() -> str:
+    """Why there is no nginx that could serve TLS, or nothing."""
+    places = f"{os.environ.get('PATH', '')}:/usr/sbin"  # which only root has in its path
+    lacking = [name for name in ("nginx", "openssl") if not shutil.which(name, path=places)]
+    return f"{lacking[0]} is not installed" if lacking else ""
+
+
 def _no_mounts() -> str:
     if os.geteuid() != 0:
         return "only root may mount a small disk; limits on the size of files are tested instead"
@@ -76,5 +83,6 @@ def _no_mounts() -> str:
 REQUIREMENTS = (
     Requirement("PostgreSQL", "tests marked postgres", _no_postgres),
     Requirement("Chromium", "tests marked browser", no_chromium),
+    Requirement("nginx", "tests marked nginx", no_nginx),
     Requirement("the right to mount", "tests of a full disk", _no_mounts, may_be_skipped=True),
 )

@@ -23,15 +23,33 @@ def columns(rows: Sequence[Sequence[str]]) -> list[str]:
     ]
 
 
+def plain(value: float, digits: int = 6, thousands: str = ",") -> str:
+    """Format a number as people write it: with so many significant digits, and all digits before the point.
+
+    Args:
+        value: the number.
+        digits: how many are significant, at least.
+        thousands: what separates them; none where numbers are separated by commas.
+
+    >>> [plain(value) for value in (2e6, 1234567.8, 0.5, 1000.25, 1e16)]
+    ['2,000,000', '1,234,568', '0.5', '1,000.25', '1e+16']
+    >>> plain(1234.5678, 3), plain(2e6, thousands="")
+    ('1,235', '2000000')
+    """
+    if not FIRST_WITHOUT_DECIMALS <= abs(value) < FIRST_WITH_EXPONENT:
+        return f"{value:.{digits}g}"
+    decimals = max(0, digits - len(str(int(abs(value)))))
+    text = f"{value:,.{decimals}f}"
+    return (text.rstrip("0").rstrip(".") if decimals else text).replace(",", thousands)
+
+
 def readable(value: float) -> str:
     """Format a number with about four significant digits; NaN is a dash.
 
     >>> [readable(value) for value in (1234567.8, 12.3456, 0.000123456, float("nan"))]
     ['1,234,568', '12.35', '0.0001235', '-']
     """
-    if math.isnan(value):
-        return "-"
-    return f"{value:,.0f}" if FIRST_WITHOUT_DECIMALS <= abs(value) < FIRST_WITH_EXPONENT else f"{value:.4g}"
+    return "-" if math.isnan(value) else plain(value, 4)
 
 
 def strict_json(value: JSON, indent: int | None = None) -> str:

@@ -7,8 +7,11 @@ EXPERIMENT_NAME = re.compile(EXPERIMENT_NAME_PATTERN)
 MAX_ARM_NAME_LENGTH = 200  # characters, of arms and fidelities in a request
 MAX_TOKEN_NAME_LENGTH = 64
 MAX_TOKEN_ID_LENGTH = 64
+MAX_SESSIONS_PER_TOKEN = 20  # browsers that are signed in with it
+SESSION_SECONDS = 7 * 24 * 3600.0
 MAX_REQUEST_KEY_LENGTH = 200
 MAX_PLAY_ID_LENGTH = 64
+MAX_IMPORT_ID_LENGTH = 200
 MAX_PLAY_NUMBER_DIGITS = 15
 MAX_CLASS_NAME_LENGTH = 64  # of a policy or concentration in a request
 MAX_NOTE_LENGTH = 10_000
@@ -19,9 +22,12 @@ REQUEST_KEYS_KEPT = 100_000  # at least, beside those of pending plays
 
 MAX_ARMS = 1_000_000  # of an experiment made by a request
 MAX_FIDELITIES = 1000
+MAX_CELLS = 4_000_000  # arms times fidelities of an experiment made by a request; each takes some 32 bytes
 MAX_RHO = 1e9
 MAX_EVENT_NUMBER = 2**53  # JSON numbers are exact up to here
 
+MAX_CONNECTIONS = 4096  # open at the same time, or fewer if the process may not open as many files
+MAX_SILENT_SECONDS = 10.0  # until the header of a request is whole, and between parts of a body
 MAX_ITEMS_PER_REQUEST = 1000  # plays, results or events
 MAX_BODY_BYTES = 16 * 2**20  # an experiment of 100,000 named arms fits
 MAX_BODY_LENGTH_DIGITS = 15  # of a Content-Length header

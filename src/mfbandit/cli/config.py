@@ -28,6 +28,7 @@
     [experiment]              # for `mfbandit experiment create`, instead of [problem]
     arms = ["ad-a", "ad-b"]   # or how many
     capital = 1e5             # unlimited if left out
+    widen = true              # raise biases that results refute; false if left out
     lease = 3600              # seconds; 0 is for ever
 
 Every error names the file, the table, the key and the rule.
@@ -153,7 +154,7 @@ class Config:
         if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
             raise InvalidArgument(f"{self._path}: policies must be tables, [[policies]], got {shown(given)}")
         tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
-        return [self._policy(table) for table in tables] or [MFUCB(), UCB()]
+        return [policy_from_table(table) for table in tables] or [MFUCB(), UCB()]
 
     def grid(self) -> dict[str, Any]:
         """[grid]: problems by name, and capitals or looks, as :func:`mfbandit.study` takes them."""
@@ -191,7 +192,7 @@ class Config:
         Arms and fidelities come from [problem] where there is one; the policy is the first of [[policies]].
         """
         table = self.table("experiment")
-        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "lease": NUMBER})
+        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "widen": FLAG, "lease": NUMBER})
         table.close()
         if self.has("problem"):
             problem = self.problem()
@@ -209,22 +210,28 @@ class Config:
             options["lease"] = None
         return {"policy": self.policies()[0], "fidelities": fidelities, **options}
 
-    def _policy(self, table: Table) -> Policy:
-        kinds = {kind.__name__: kind for kind in POLICIES}
-        name = table.need("name", TEXT)
-        if name not in kinds:
-            raise InvalidArgument(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
-        known = dataclasses.fields(kinds[name])  # type: ignore[arg-type]
-        for field in known:
-            if field.default is dataclasses.MISSING:
-                table.need(field.name, _KINDS[field.type])
-        fields = table.chosen({field.name: _KINDS[field.type] for field in known})
-        table.close()
-        with at(table.where):
-            return kinds[name](**fields)
-
 
 _KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG}
+
+
+def policy_from_table(table: Table) -> Policy:
+    """Return the policy that a table describes: its name and its parameters.
+
+    >>> policy_from_table(Table("policy", {"name": "MFUCB", "rho": 1}))
+    MFUCB(rho=1.0)
+    """
+    kinds = {kind.__name__: kind for kind in POLICIES}
+    name = table.need("name", TEXT)
+    if name not in kinds:
+        raise InvalidArgument(f"{table.where} name must be one of {', '.join(kinds)}, got {name!r}")
+    known = dataclasses.fields(kinds[name])  # type: ignore[arg-type]
+    for field in known:
+        if field.default is dataclasses.MISSING:
+            table.need(field.name, _KINDS[field.type])
+    fields = table.chosen({field.name: _KINDS[field.type] for field in known})
+    table.close()
+    with at(table.where):
+        return kinds[name](**fields)
 
 
 def _read(path: Path) -> dict[str, Any]:

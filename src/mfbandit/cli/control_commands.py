@@ -1,60 +1,65 @@
 """Commands that change a live experiment."""
 
-from typing import TYPE_CHECKING, Annotated
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
-from mfbandit.cli.options import Arm
+from mfbandit.cli.options import Arm, RequestKey
 from mfbandit.cli.store_commands import Answer, Call, on_experiment
 from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.experiment import AnyExperiment
+    from mfbandit.policies import Policy
 
 
 @on_experiment
-def pause(call: Call) -> Answer:
+def pause(call: Call, request_key: RequestKey = None) -> Answer:
     """Hand out no plays until resumed; results are still recorded."""
     with call.experiment() as experiment:
-        experiment.pause()
+        experiment.pause(request_key=request_key)
     return Answer(f"{call.name}: paused", {"name": call.name, "done": "pause"})
 
 
 @on_experiment
-def resume(call: Call) -> Answer:
+def resume(call: Call, request_key: RequestKey = None) -> Answer:
     """Hand out plays again."""
     with call.experiment() as experiment:
-        experiment.resume()
+        experiment.resume(request_key=request_key)
     return Answer(f"{call.name}: running", {"name": call.name, "done": "resume"})
 
 
 @on_experiment
-def add(call: Call, label: Annotated[str, typer.Argument(metavar="LABEL", help="The new arm's name.")]) -> Answer:
+def add(
+    call: Call,
+    label: Annotated[str, typer.Argument(metavar="LABEL", help="The new arm's name.")],
+    request_key: RequestKey = None,
+) -> Answer:
     """Add an arm, which is tried before any other."""
     with call.experiment() as experiment:
-        index = experiment.add_arm(label)
+        index = experiment.add_arm(label, request_key=request_key)
     return Answer(f"{call.name}: {label} is arm {index}", {"arm": index, "label": label})
 
 
 @on_experiment
-def retire(call: Call, arm: Arm) -> Answer:
+def retire(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
     """Stop asking for an arm, until it is restored.
 
     Late results are still recorded.
     """
     with call.experiment() as experiment:
         which = _name_or_index(experiment, arm)
-        experiment.retire_arm(which)
+        experiment.retire_arm(which, request_key=request_key)
         label = which if isinstance(which, str) else experiment.arms[which]
     return Answer(f"{call.name}: {label} is retired", {"arm": label, "retired": True})
 
 
 @on_experiment
-def restore(call: Call, arm: Arm) -> Answer:
+def restore(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
     """Let an arm that was retired, or set aside after failures, take part again."""
     with call.experiment() as experiment:
-        experiment.restore_arm(_name_or_index(experiment, arm))
+        experiment.restore_arm(_name_or_index(experiment, arm), request_key=request_key)
     return Answer(f"{call.name}: {arm} takes part again", {"arm": arm, "restored": True})
 
 
@@ -70,13 +75,92 @@ def capital(
         str,
         typer.Argument(metavar="AMOUNT", help="What all plays together may cost, past ones included; or unlimited."),
     ],
+    request_key: RequestKey = None,
 ) -> Answer:
-    """Change what all plays together may cost."""
+    """Change what all plays together may cost.
+
+    A policy with a capital of its own, such as MFTopTwo, gets the new one, too, if the two were equal.
+    """
+    from mfbandit._internal.formatting import plain
+
     total = None if amount == "unlimited" else _number("capital", amount)
     with call.experiment() as experiment:
-        experiment.set_capital(total)
-    words = "unlimited" if total is None else f"{total:,.10g}"
-    return Answer(f"{call.name}: capital {words}", {"capital": total})
+        experiment.set_capital(total, request_key=request_key)
+        rule = experiment.policy
+    words = "unlimited" if total is None else plain(total, 10)
+    own: float | None = getattr(rule, "capital", None)
+    if own is None:
+        return Answer(f"{call.name}: capital {words}", {"capital": total})
+    name = type(rule).__name__
+    also = (
+        f"of {name}, too" if own == total else f"{name} keeps its own, {plain(own, 10)}: `experiment policy` changes it"
+    )
+    return Answer(f"{call.name}: capital {words}; {also}", {"capital": total, "policy_capital": own})
+
+
+@on_experiment
+def policy(
+    call: Call,
+    kind: Annotated[
+        Optional[str], typer.Argument(metavar="POLICY", help="Its name, such as MFUCB; without one it is shown.")
+    ] = None,
+    fields: Annotated[
+        Optional[list[str]],
+        typer.Argument(metavar="[--FIELD VALUE]...", help="Its parameters, as in [[policies]] of a TOML file."),
+    ] = None,
+    request_key: RequestKey = None,
+) -> Answer:
+    """Show the policy, or let another one pick plays from now on.
+
+    What was learned is kept.
+    """
+    from mfbandit.experiment import policy_record
+
+    if kind is None:
+        with call.experiment(writing=False) as experiment:
+            chosen = experiment.policy
+    else:
+        chosen = _policy(kind, fields or [])
+        with call.experiment() as experiment:
+            experiment.set_policy(chosen, request_key=request_key)
+    return Answer(f"{call.name}: {chosen}", policy_record(chosen))
+
+
+def _policy(kind: str, words: list[str]) -> "Policy":
+    from mfbandit.cli.config import policy_from_table
+    from mfbandit.cli.toml_table import Table
+
+    return policy_from_table(Table("policy", {"name": kind, **_fields(words)}))
+
+
+def _fields(words: list[str]) -> dict[str, bool | int | float | str]:
+    """Return the values of --field value, --field=value, or --field for true.
+
+    >>> _fields(["--rho", "1", "--kl"]), _fields(["--r0=0.25"])
+    ({'rho': 1, 'kl': True}, {'r0': 0.25})
+    """
+    found: dict[str, bool | int | float | str] = {}
+    rest = list(words)
+    while rest:
+        word = rest.pop(0)
+        if not word.startswith("--"):
+            raise InvalidArgument(f"a policy's parameters must be given as --field value, got {word!r}")
+        name, given, value = word[2:].partition("=")
+        if not given:
+            value = rest.pop(0) if rest and not rest[0].startswith("--") else "true"
+        found[name.replace("-", "_")] = _value(value)
+    return found
+
+
+def _value(text: str) -> bool | int | float | str:
+    if text in ("true", "false"):
+        return text == "true"
+    for kind in (int, float):
+        try:
+            return kind(text)
+        except ValueError:
+            continue
+    return text
 
 
 @on_experiment
@@ -85,12 +169,15 @@ def biases(
     values: Annotated[
         str, typer.Argument(metavar="BIASES", help="One for each fidelity, separated by commas; the last is 0.")
     ],
+    request_key: RequestKey = None,
 ) -> Answer:
     """Assume other biases from now on."""
+    from mfbandit._internal.formatting import plain
+
     chosen = [_number("a bias", part) for part in values.split(",")]
     with call.experiment() as experiment:
-        experiment.set_biases(chosen)
-    return Answer(f"{call.name}: biases {', '.join(f'{bias:g}' for bias in chosen)}", {"biases": chosen})
+        experiment.set_biases(chosen, request_key=request_key)
+    return Answer(f"{call.name}: biases {', '.join(plain(bias, thousands='') for bias in chosen)}", {"biases": chosen})
 
 
 def _number(what: str, text: str) -> float:
@@ -101,8 +188,12 @@ def _number(what: str, text: str) -> float:
 
 
 @on_experiment
-def note(call: Call, text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")]) -> Answer:
+def note(
+    call: Call,
+    text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")],
+    request_key: RequestKey = None,
+) -> Answer:
     """Write a note into the log."""
     with call.experiment() as experiment:
-        experiment.note(text)
+        experiment.note(text, request_key=request_key)
     return Answer(f"{call.name}: noted", {"note": text})

@@ -4,6 +4,7 @@ import math
 import threading
 import time
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 
@@ -51,19 +52,28 @@ class Visitors:
         return float(rng.binomial(VISITORS, self.means[fidelity, arm])) / VISITORS
 
 
-def create(store: Store) -> DurableExperiment:
-    """Create the experiment, with biases that hold for all ads but the clickbait.
+def described() -> dict[str, Any]:
+    """Describe the experiment, with biases that hold for all ads but the clickbait, and widen once it is found out.
 
-    >>> import tempfile
-    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/demo.db") as store:
-    ...     create(store).arms[CLICKBAIT]
+    >>> described()["arms"][CLICKBAIT]
     "ad 08, YOU WON'T BELIEVE THIS"
     """
     noise = SubGaussian(0.5 / math.sqrt(VISITORS))  # of a mean of so many yes or no
     fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], noise, ["1 minute", "10 minutes", "1 hour"])
     labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]
     labels[CLICKBAIT] = f"ad {CLICKBAIT + 1:02}, YOU WON'T BELIEVE THIS"
-    return store.create("ads", MFUCB(), arms=labels, fidelities=fidelities, capital=CAPITAL, lease=60)
+    return {"policy": MFUCB(), "arms": labels, "fidelities": fidelities, "capital": CAPITAL, "widen": True}
+
+
+def create(store: Store) -> DurableExperiment:
+    """Create the experiment in a store.
+
+    >>> import tempfile
+    >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/demo.db") as store:
+    ...     create(store).capital
+    500000.0
+    """
+    return store.create("ads", **described(), lease=60)
 
 
 class Crowd(threading.Thread):

@@ -28,7 +28,7 @@ def export(
     chosen = _format(kind, out)
     with call.experiment(writing=False) as experiment:
         if chosen == "jsonl":
-            lines = jsonl(experiment.records())
+            lines = jsonl(experiment.records(), experiment.id)
         else:
             lines = plays_csv(experiment.records(), experiment.id, experiment.arms)
         if out is None:
@@ -67,24 +67,31 @@ def import_results(
     ],
     cost: Annotated[Optional[float], typer.Option(help="What each result cost, instead of the file's.")] = None,
     kind: Annotated[Optional[str], typer.Option("--format", help="csv or jsonl; by the ending otherwise.")] = None,
+    id_column: Annotated[
+        Optional[str], typer.Option(help="The column with the ids of results, each its own; they are kept for good.")
+    ] = None,
+    all_new: Annotated[
+        bool, typer.Option("--all-new", help="Rows without ids are new, even if equal ones came in other files.")
+    ] = False,
 ) -> Answer:
     """Import past results as plays already made: a warm start.
 
-    Arms are given by name or index. Where no cost is given, the fidelity's counts as spent; --cost 0 leaves the
-    capital alone. The same file again adds nothing, so an import that was interrupted can be repeated.
+    Arms and fidelities are given by name or index. Where no cost is given, the fidelity's counts as spent; --cost 0
+    leaves the capital alone. Every row counts once, for ever: a file that grows can be imported again and again. Rows
+    are known by their ids (--id-column, or those of an export), else by all their columns: the second of two equal
+    rows in a file is another one. For files that have only new rows, give --all-new or --id-column.
     """
     from mfbandit._internal.progress import progress_bar
-    from mfbandit.store import arms_as_indices, import_keys, read_results
+    from mfbandit.store import as_past_results, import_keys, read_results
 
     text = read_text(file)
-    results = list(read_results(text.splitlines(), _format(kind, file)))
-    if cost is not None:
-        results = [(*result[:3], cost) for result in results]
+    results = list(read_results(text, _format(kind, file), id_column=id_column, all_new=all_new))
     with call.experiment() as experiment, progress_bar("import", len(results)) as tick:
-        known = arms_as_indices(results, experiment.arms, len(experiment.fidelities))
+        known = as_past_results(results, experiment.arms, experiment.fidelities, cost)
         before = sum(experiment.results_at)
         batches = [known[at : at + MAX_ITEMS_PER_REQUEST] for at in range(0, len(known), MAX_ITEMS_PER_REQUEST)]
-        for key, batch in zip(import_keys(text, len(batches)), batches, strict=True):
+        options = "" if (cost, id_column, all_new) == (None, None, False) else repr((cost, id_column, all_new))
+        for key, batch in zip(import_keys(text + options, len(batches)), batches, strict=True):
             experiment.add_results(batch, request_key=key)
             tick(len(batch))
         new = min(sum(experiment.results_at) - before, len(results))

@@ -5,11 +5,13 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from mfbandit.cli.options import RequestKey
 from mfbandit.cli.store_commands import Answer, Call, on_experiment, on_store
 from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.cli.store_commands import StoredExperiment
+    from mfbandit.experiment import Status
 
 LEADING_ARMS_SHOWN = 10
 
@@ -21,24 +23,27 @@ def create(
         Path, typer.Argument(metavar="FILE", help="A TOML file with [experiment] and [fidelities], or a [problem].")
     ],
     capital: Annotated[Optional[float], typer.Option(help="Instead of the file's.")] = None,
+    request_key: RequestKey = None,
 ) -> Answer:
     """Create an experiment from a TOML file.
 
-    [experiment] has arms (names, or how many), and optionally capital and lease (seconds, 0 for none). [fidelities]
-    and [[policies]] are as for simulate; the first policy is used, MFUCB by default. A file for simulate will do, too:
-    its [problem] says how many arms there are, and what is known of the fidelities.
+    [experiment] has arms (names, or how many), and optionally capital, lease (seconds, 0 for none) and widen (true:
+    biases that results refute are raised at once). [fidelities] and [[policies]] are as for simulate; the first policy
+    is used, MFUCB by default. A file for simulate will do, too: its [problem] says how many arms there are, and what is
+    known of the fidelities.
     """
     from mfbandit.cli.config import Config
     from mfbandit.cli.toml_table import at
-    from mfbandit.store import check_definition
+    from mfbandit.store import check_definition, check_name
 
+    check_name(call.name)
     described = Config(file).experiment()
     if capital is not None:
         described["capital"] = capital
     with at(f"{file}: [experiment] and [fidelities]:"):
         check_definition(**described)
     with call.store(writing=True, new=True) as store:
-        made = store.create(call.name, described.pop("policy"), **described)
+        made = store.create(call.name, described.pop("policy"), **described, request_key=request_key)
         arms, policy = len(made.arms), made.policy
         text = f"{call.name}: {arms:,} arm{'s' * (arms > 1)}, {policy}, in {store.name}"
         return Answer(text, {"name": call.name, "id": made.id})
@@ -59,22 +64,23 @@ def status(
 ) -> Answer:
     """Show state, capital, results and the leading arms.
 
-    Pending plays, warnings and the best arm so far are shown, too.
+    Pending plays, warnings and the best arm so far are shown, too. The recommended arm leads. The others follow by
+    their lower bound, or by their estimate if the policy has a posterior and noise or biases are not known.
     """
     from mfbandit.cli.status_text import status_text
 
     with call.experiment(writing=False) as experiment:
         record = experiment.status()
-        table = "" if call.as_json or not top or not any(record["results"]) else _leading_arms(experiment, top)
+        table = "" if call.as_json or not top or not any(record["results"]) else _leading_arms(experiment, record, top)
     return Answer("\n\n".join(filter(None, (status_text(record), table))), record)
 
 
-def _leading_arms(experiment: "StoredExperiment", top: int) -> str:
+def _leading_arms(experiment: "StoredExperiment", record: "Status", top: int) -> str:
     from mfbandit.cli.status_text import leading_arms
 
     try:
-        return leading_arms(experiment.bounds(), top)
-    except InvalidArgument:  # the noise is not known, so that there are no bounds
+        return leading_arms(experiment.bounds(), record, top)
+    except InvalidArgument:  # the noise is not known, and the policy has no intervals of its own
         return ""
 
 
@@ -93,6 +99,7 @@ def audit(call: Call) -> Answer:
 def delete(
     call: Call,
     confirm: Annotated[Optional[str], typer.Option(help="The name again; asked for otherwise.")] = None,
+    request_key: RequestKey = None,
 ) -> Answer:
     """Delete an experiment and its log, for good."""
     if confirm is None:
@@ -100,5 +107,5 @@ def delete(
     if confirm != call.name:
         raise InvalidArgument(f"To delete {call.name!r}, pass --confirm {call.name}, got {confirm!r}")
     with call.store(writing=True) as store:
-        store.delete(call.name, confirm=confirm)
+        store.delete(call.name, confirm=confirm, request_key=request_key)
     return Answer(f"{call.name}: deleted", {"deleted": call.name})

@@ -4,6 +4,7 @@ import json
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass, field
+from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Optional
 
 import typer
@@ -20,8 +21,13 @@ from mfbandit.cli.exit_codes import guarded
 from mfbandit.cli.options import Json, ProblemFile, Workers
 from mfbandit.cli.simulate import simulate
 from mfbandit.cli.worker import work
+from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
+    from numpy.typing import ArrayLike
+
+    from mfbandit.core import Fidelities
+    from mfbandit.policies import Policy
     from mfbandit.theory import Plan
 
 app = typer.Typer(
@@ -99,6 +105,9 @@ def plan(file: ProblemFile, as_json: Json = False) -> None:
     Plays, spending and regret are estimated from guessed means, and whether each fidelity is worth its cost.
 
     The table [plan] has capital, and means or prior (past results) with arms; optionally rho, draws and seed.
+
+    It is for the first MFUCB or UCB of [[policies]], with its rho unless [plan] has one. Without policies it is for
+    MFUCB. Bounds by kl are not taken into account.
     """
     from mfbandit._internal.formatting import strict_json
     from mfbandit.cli.config import Config
@@ -117,9 +126,36 @@ def plan(file: ProblemFile, as_json: Json = False) -> None:
         options = options if set(guesses) & set(options) else {"means": problem.means, **options}
     else:
         fidelities = config.fidelities()
+    if config.has("policies"):
+        fidelities, options = _planned(config.policies(), fidelities, options, file)
     with at(table.where):
         result = job(fidelities, capital, **options)
     typer.echo(strict_json(_plan_numbers(result), indent=1) if as_json else str(result))
+
+
+def _planned(
+    policies: "list[Policy]", fidelities: "Fidelities", options: dict[str, Any], file: Path
+) -> "tuple[Fidelities, dict[str, Any]]":
+    """Return what to plan with for the first policy that a plan can be made for; UCB has the highest fidelity alone."""
+    from mfbandit.policies import MFUCB, UCB
+
+    names = ", ".join(type(one).__name__ for one in policies)
+    chosen = next((one for one in policies if isinstance(one, MFUCB | UCB)), None)
+    if chosen is None:
+        raise InvalidArgument(f"{file}: [[policies]] must have MFUCB or UCB for a plan, got {names}")
+    options = {"rho": chosen.rho, **options}
+    if isinstance(chosen, UCB):
+        tops = {key: _highest(options[key]) for key in ("means", "prior") if key in options}
+        return fidelities.top, options | tops
+    return fidelities, options
+
+
+def _highest(guesses: "ArrayLike") -> "ArrayLike":
+    """Return guesses at the highest fidelity alone, where there is a row for each."""
+    import numpy as np
+
+    table = np.asarray(guesses)
+    return table if table.ndim == 1 else table[-1:]
 
 
 def _plan_numbers(result: "Plan") -> dict[str, Any]:
@@ -215,7 +251,7 @@ class Command:
     settings: dict[str, Any] = field(default_factory=dict)
 
 
-NEGATIVE_NUMBERS = {"ignore_unknown_options": True}  # -0.5 is a reward, not an option
+NEGATIVE_NUMBERS = {"ignore_unknown_options": True}  # -0.5 is a reward, not an option; --rho is a policy's
 
 EXPERIMENT_COMMANDS = {
     "create": Command(experiment_commands.create, "ads.db ads campaign.toml"),
@@ -231,6 +267,7 @@ EXPERIMENT_COMMANDS = {
     "retire": Command(control_commands.retire, "ads.db ads ad-c"),
     "restore": Command(control_commands.restore, "ads.db ads ad-c"),
     "capital": Command(control_commands.capital, "ads.db ads 200000"),
+    "policy": Command(control_commands.policy, "ads.db ads MFUCB --rho 1", NEGATIVE_NUMBERS),
     "audit": Command(experiment_commands.audit, "ads.db ads"),
     "biases": Command(control_commands.biases, "ads.db ads 0.3,0.15,0"),
     "note": Command(control_commands.note, 'ads.db ads "the landing page changed"'),

@@ -16,7 +16,14 @@ Token = Annotated[
     Optional[str],
     typer.Option("--token", envvar="MFBANDIT_TOKEN", help="For a service with tokens; better set $MFBANDIT_TOKEN."),
 ]
+RequestKey = Annotated[
+    Optional[str], typer.Option("--request-key", help="Names this request; with the same key it is done once.")
+]
 Json = Annotated[bool, typer.Option("--json", help="Print JSON, for programs.")]
+AcceptLoss = Annotated[
+    bool,
+    typer.Option("--accept-loss", help="Go on where results that were acknowledged are gone, as after a backup."),
+]
 Port = Annotated[int, typer.Option(min=0, max=65535, help="Where to listen; 0 takes a free port.")]
 
 ProblemFile = Annotated[

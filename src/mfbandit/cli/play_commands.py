@@ -13,16 +13,19 @@ from mfbandit.cli.times import local_time
 def ask(
     call: Call,
     n: Annotated[int, typer.Option("-n", help="How many plays; as many as fit into the capital are given.")] = 1,
-    key: Annotated[Optional[str], typer.Option(help="Names this request; the same key gives the same plays.")] = None,
+    key: Annotated[
+        Optional[str],
+        typer.Option("--key", "--request-key", help="Names this request; the same key gives the same plays."),
+    ] = None,
     lease: Annotated[Optional[float], typer.Option(help="Seconds until a play is taken back.")] = None,
 ) -> Answer:
     """Ask for the next plays."""
-    from mfbandit._internal.formatting import columns
+    from mfbandit._internal.formatting import columns, plain
 
     with call.experiment() as experiment:
         plays = experiment.ask(n, request_key=key, lease=lease)
     fields = ("id", "arm", "label", "fidelity", "cost")
-    rows = [(play.id, play.label, str(play.fidelity), f"{play.cost:g}") for play in plays]
+    rows = [(play.id, play.label, str(play.fidelity), plain(play.cost)) for play in plays]
     text = "\n".join(columns([("play", "arm", "fidelity", "cost"), *rows]))
     return Answer(text, [{field: getattr(play, field) for field in fields} for play in plays])
 
@@ -35,9 +38,11 @@ def tell(
     cost: Annotated[Optional[float], typer.Option(help="What it really cost.")] = None,
 ) -> Answer:
     """Tell the result of a play; the same result again is fine."""
+    from mfbandit._internal.formatting import plain
+
     with call.experiment() as experiment:
         experiment.tell(play, reward, cost)
-    return Answer(f"{play}: {reward:g}", {"play": play, "reward": reward})
+    return Answer(f"{play}: {plain(reward)}", {"play": play, "reward": reward})
 
 
 @on_experiment

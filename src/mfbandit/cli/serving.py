@@ -2,12 +2,15 @@
 
 import json
 from pathlib import Path
-from typing import Annotated, Optional
+from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
 from mfbandit.cli.exit_codes import guarded
-from mfbandit.cli.options import Json, Port
+from mfbandit.cli.options import AcceptLoss, Json, Port
+
+if TYPE_CHECKING:
+    from mfbandit.store import Store
 
 
 @guarded
@@ -19,17 +22,45 @@ def serve(
         str, typer.Option(help="Where to listen; anything but loopback needs a token to exist.")
     ] = "127.0.0.1",
     port: Port = 8000,
+    accept_loss: AcceptLoss = False,
+    root_path: Annotated[
+        str, typer.Option(help="What a proxy in front of it has before every path, such as /bandits.")
+    ] = "",
+    allowed_host: Annotated[
+        Optional[list[str]], typer.Option(metavar="NAME", help="A name under which people reach it; may be repeated.")
+    ] = None,
+    trusted_proxy: Annotated[
+        Optional[list[str]],
+        typer.Option(
+            metavar="ADDRESS",
+            help="A proxy whose X-Forwarded-Proto and -Host are believed, such as 127.0.0.1; may be repeated.",
+        ),
+    ] = None,
 ) -> None:
     """Serve the experiments of a store over HTTP.
 
-    Until the first token is created (`mfbandit token create`), anybody on this machine may use it. Ctrl-C or SIGTERM
-    stops it once pending requests are answered.
+    Until the first token is created (`mfbandit token create`), anybody on this machine may use it. Behind a proxy
+    there must be a token. Ctrl-C or SIGTERM stops it once pending requests are answered.
     """
     from mfbandit.service import serve as job
     from mfbandit.store import Store
 
-    with Store(store, purpose=f"mfbandit serve at http://{host}:{port}") as place:
-        job(place, host=host, port=port)
+    purpose = f"mfbandit serve at http://{host}:{port}"
+    with Store(store, purpose=purpose, accept_loss=accept_loss) as place:
+        _tell_loss(place)
+        job(
+            place,
+            host=host,
+            port=port,
+            root_path=root_path,
+            allowed_hosts=allowed_host or (),
+            trusted_proxies=trusted_proxy or (),
+        )
+
+
+def _tell_loss(store: "Store") -> None:
+    if store.accepted_loss:
+        typer.echo(f"Accepted: {store.accepted_loss}", err=True)
 
 
 @guarded
@@ -63,14 +94,18 @@ def demo(
 def doctor(
     store: Annotated[Optional[str], typer.Argument(metavar="STORE", help="A file or postgresql://...")] = None,
     as_json: Json = False,
+    accept_loss: AcceptLoss = False,
 ) -> None:
     """Examine this machine and a store for problems.
 
-    SQLite, file system, permissions, free space, and every event of the log against its digest. Exits with 1 if
-    something is wrong.
+    The database, for a file also its file system, permissions and free space, whether anything that was acknowledged
+    is gone, and every event of the log against its digest. Exits with 1 if something is wrong.
     """
-    from mfbandit.store import examine
+    from mfbandit.store import Store, examine
 
+    if store is not None and accept_loss:
+        with Store(store, accept_loss=True) as place:
+            _tell_loss(place)
     findings = examine(store)
     if as_json:
         typer.echo(json.dumps([{"mark": one.mark, "what": one.what, "detail": one.detail} for one in findings]))

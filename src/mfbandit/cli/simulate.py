@@ -152,7 +152,7 @@ def _simulated(sims: "list[Simulation]") -> list[dict[str, Any]]:
 
 
 def _simulated_text(problem: "Problem", sims: "list[Simulation]") -> str:
-    from mfbandit._internal.formatting import columns, readable
+    from mfbandit._internal.formatting import columns, plain, readable
     from mfbandit.simulation import compare
 
     runs = len(sims[0].regret)
@@ -166,7 +166,7 @@ def _simulated_text(problem: "Problem", sims: "list[Simulation]") -> str:
                 ratio = f"{against.ratio[-1]:.3f} ({against.ratio_low[-1]:.3f} to {against.ratio_high[-1]:.3f})"
         plays = " / ".join(f"{n:,.0f}" for n in sim.plays.sum(axis=1))
         rows.append((sim.policy, readable(sim.regret[:, -1].mean()), interval, ratio, plays))
-    costs = ", ".join(f"{cost:g}" for cost in problem.fidelities.costs)
+    costs = ", ".join(plain(cost, thousands="") for cost in problem.fidelities.costs)
     arms = f"{problem.arms:,} arm{'s' * (problem.arms > 1)}"
-    title = f"{arms}, costs {costs}; capital {sims[0].capital[-1]:,.10g}, {runs:,} run{'s' * (runs > 1)}"
+    title = f"{arms}, costs {costs}; capital {plain(sims[0].capital[-1], 10)}, {runs:,} run{'s' * (runs > 1)}"
     return "\n".join([title, *columns(rows)])

@@ -1,5 +1,6 @@
 """The status of an experiment as lines for people."""
 
+from mfbandit._internal.formatting import plain
 from mfbandit.core import Bounds
 from mfbandit.experiment import Status
 
@@ -24,7 +25,7 @@ def status_text(record: Status) -> str:
         "experiment": f"{record.get('name', record['id'])} ({record['state']})",
         "policy": _policy(record),
         "capital": _capital(record),
-        "results": ", ".join(f"{n:,} at cost {cost:g}" for n, cost in zip(record["results"], costs, strict=True)),
+        "results": ", ".join(f"{n:,} at cost {plain(cost)}" for n, cost in zip(record["results"], costs, strict=True)),
         "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
         "arms": _arms(record),
         "best so far": _best(record),
@@ -40,8 +41,8 @@ def _policy(record: Status) -> str:
 def _capital(record: Status) -> str:
     capital, spent = record["capital"], record["spent"]
     share = "" if capital is None else f" ({spent / capital:.1%})"
-    whole = "unlimited" if capital is None else f"{capital:,.10g}"
-    return f"{spent:,.10g} spent{share}, {record['reserved']:,.10g} reserved, of {whole}"
+    whole = "unlimited" if capital is None else plain(capital, 10)
+    return f"{plain(spent, 10)} spent{share}, {plain(record['reserved'], 10)} reserved, of {whole}"
 
 
 def _arms(record: Status) -> str:
@@ -52,18 +53,26 @@ def _arms(record: Status) -> str:
 
 
 def _best(record: Status) -> str:
-    return "no result yet" if record["best"] is None else f"{record['best_label']} (arm {record['best']})"
+    if record["best"] is None:
+        return "no result yet"
+    best = f"{record['best_label']} (arm {record['best']})"
+    if record["doubt"] is None:
+        return best
+    other = "" if record["runner_up"] is None else f" (or {record['runner_up_label']}, arm {record['runner_up']})"
+    return f"{best}, in doubt{other}: {record['doubt']}"
 
 
-def leading_arms(bounds: Bounds, top: int) -> str:
-    """Format the leading arms of a table of bounds, each at all its fidelities.
+def leading_arms(bounds: Bounds, record: Status, top: int) -> str:
+    """Format the leading arms, each at all its fidelities: the recommended one first, those that take no part last.
 
     >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
     >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
     >>> exp.tell(exp.ask(), 0.5)
-    >>> print(leading_arms(exp.bounds(), top=1))
+    >>> print(leading_arms(exp.bounds(), exp.status(), top=1))
+    The recommended arm, then by lower bound (confidence bounds):
     arm  fidelity  plays    mean   width    lower   upper
     a    0             1  0.5000  0.8326  -0.3326  1.3326
     """
-    lines = str(bounds).splitlines()
-    return "\n".join(lines[: 1 + top * len(bounds.plays)])
+    resting = {*record["retired"], *record["set_aside"]}
+    order = bounds.ranked(first=record["best"], last=resting)[:top]
+    return f"The recommended arm, then by {bounds.ranking} ({bounds.kind}):\n{bounds.table(order)}"

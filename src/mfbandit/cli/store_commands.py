@@ -68,14 +68,16 @@ class Call:
             patience: seconds to wait for a service that does not answer.
         """
         from mfbandit.service import connect
-        from mfbandit.store import Store
+        from mfbandit.store import Store, without_password
 
         if self.place.startswith(("http://", "https://")):
             with connect(self.place, self.token, patience=patience) as remote, _naming_the_variable():
                 yield remote
             return
         if not new and "://" not in self.place and not Path(self.place).exists():
-            raise StoreNotFound(f"Store not found: {self.place} (`mfbandit experiment create` makes one)")
+            raise StoreNotFound(
+                f"Store not found: {without_password(self.place)} (`mfbandit experiment create` makes one)"
+            )
         with Store(self.place, read_only=not writing) as store:
             yield store
 

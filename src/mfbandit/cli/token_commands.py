@@ -4,6 +4,7 @@ from typing import TYPE_CHECKING, Annotated, Any
 
 import typer
 
+from mfbandit.cli.options import RequestKey
 from mfbandit.cli.store_commands import Answer, Call, on_store
 from mfbandit.cli.times import local_time
 
@@ -20,10 +21,11 @@ def create_token(
     scope: Annotated[
         str, typer.Option(help="read, write (ask, tell, control) or admin (also delete, and create tokens).")
     ] = "write",
+    request_key: RequestKey = None,
 ) -> Answer:
     """Create a token and print it; it cannot be shown again."""
     with call.store(writing=True, new=True) as store:
-        text = store.create_token(name, scope)
+        text = store.create_token(name, scope, request_key=request_key)
     return Answer(text, {"token": text, "id": text.split("_")[1], "name": name, "scope": scope})
 
 
@@ -51,4 +53,6 @@ def revoke_token(
     """Revoke a token."""
     with call.store(writing=True) as store:
         store.revoke_token(token_id)
-    return Answer(f"{token_id}: revoked", {"revoked": token_id})
+        last = "://" not in call.place and not store.tokens()  # a service would not answer any more
+    hint = f"; no token is left, and the service stays closed: `mfbandit token create {call.place}` makes one"
+    return Answer(f"{token_id}: revoked{hint * last}", {"revoked": token_id})

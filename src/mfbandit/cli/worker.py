@@ -35,6 +35,10 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
     ] = None,
     seed: Annotated[int, typer.Option(min=0, help="For the seeds of plays.")] = 0,
     patience: Annotated[float, typer.Option(help="Seconds to wait for a service that does not answer.")] = 600.0,
+    spool: Annotated[
+        Optional[Path],
+        typer.Option(help="Folder for results that cannot be told; mfbandit in your state folder by default."),
+    ] = None,
     leave: Annotated[
         bool,
         typer.Option("--leave", help="End when no play fits, even if other workers' plays may make room."),
@@ -47,6 +51,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
     The objective is called with a play (label, arm, fidelity, cost, seed, rng()) and returns the reward, or the pair
     (reward, cost). Its module is looked for in the current folder first. The play's lease is renewed meanwhile; if
     this process dies, the play is asked for again when the lease ends. Ctrl-C or SIGTERM gives the play back at once.
+    A result that cannot be told is kept in a file, and told when the store is back, or by the next worker.
     """
     from mfbandit.execution import InlineExecutor, run
 
@@ -63,6 +68,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
                 plays=plays,
                 lease=lease,
                 stay=not leave,
+                spool=spool,
             )
         except KeyboardInterrupt:
             if ended:
@@ -70,7 +76,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
             raise
     failed = [{"play": one.play.id, "arm": one.play.label, "error": one.error} for one in ran.failures]
     record = {"told": ran.told, "failed": failed, "retried": ran.retried, "ended": ran.ended}
-    return Answer(f"{call.name}: {ran}", record)
+    return Answer("\n".join([f"{call.name}: {ran}", *ran.warnings]), {**record, "warnings": list(ran.warnings)})
 
 
 def imported_objective(text: str) -> "Objective":

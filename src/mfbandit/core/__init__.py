@@ -1,7 +1,8 @@
 """Fidelities, statistics of results, and the bounds computed from them (eqs. 1 to 4): pure functions over arrays."""
 
-from mfbandit.core.audit import Audit, audit, needed_bias, scales
+from mfbandit.core.audit import Audit, audit, needed_bias, refuting, scales
 from mfbandit.core.bounds import (
+    POSTERIOR,
     Bounds,
     bounds_table,
     kl_upper_bounds,
@@ -15,9 +16,11 @@ from mfbandit.core.budget import limit, spending
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian, rates
 from mfbandit.core.divergence import kl, kl_upper
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.settled import ruled_out
 from mfbandit.core.stats import Play, Stats
 
 __all__ = [
+    "POSTERIOR",
     "Audit",
     "Bounded",
     "Bounds",
@@ -36,6 +39,8 @@ __all__ = [
     "most_promising",
     "needed_bias",
     "rates",
+    "refuting",
+    "ruled_out",
     "safest",
     "scales",
     "spending",

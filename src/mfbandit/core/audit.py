@@ -16,11 +16,11 @@ So ζ is refuted where |D| − ζ exceeds a radius that falls like sqrt(log n / 
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
-from mfbandit._internal.formatting import columns
+from mfbandit._internal.formatting import columns, plain
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.fidelities import Fidelities
@@ -44,6 +44,8 @@ class FidelityAudit:
         refuting: the arms whose results refute ζ_m, the strongest evidence first.
         needed: the smallest ζ_m that no arm's results refute.
         enough: a ζ_m that covers every bias compatible with the results of these arms; infinite without such arms.
+        suggested: a ζ_m that is likely to hold, to be assumed instead of a refuted one; ζ_m where nothing refutes it
+            and no higher fidelity needs as much; None where ζ is not known.
         offset: the mean over these arms of the highest fidelity's mean minus this one's; NaN without such arms.
         offset_low: lower end of its 95 % interval.
         offset_high: upper end of its 95 % interval.
@@ -56,6 +58,7 @@ class FidelityAudit:
     refuting: tuple[int, ...]
     needed: float
     enough: float
+    suggested: float | None
     offset: float
     offset_low: float
     offset_high: float
@@ -82,6 +85,12 @@ class Audit:
         return any(one.refuting for one in self.fidelities)
 
     @property
+    def suggested(self) -> tuple[float, ...] | None:
+        """ζ_1, …, ζ_M to be assumed from now on, the same as before unless one is refuted; None if not known."""
+        below = [one.suggested for one in self.fidelities]
+        return None if None in below else (*(bias for bias in below if bias is not None), 0.0)
+
+    @property
     def warnings(self) -> tuple[str, ...]:
         """One sentence for each refuted bias: the bias, the arms that refute it, and what to do."""
         return tuple(self._warning(one) for one in self.fidelities if one.refuting)
@@ -89,10 +98,12 @@ class Audit:
     def _warning(self, one: FidelityAudit) -> str:
         named = ", ".join(self.labels[arm] for arm in one.refuting[:MAX_ARMS_NAMED])
         more = f" and {len(one.refuting) - MAX_ARMS_NAMED} more" if len(one.refuting) > MAX_ARMS_NAMED else ""
+        biases = ", ".join(plain(bias, thousands="") for bias in self.suggested or ())
         return (
-            f"WARNING: bias {one.bias:g} of fidelity {one.name} is too small: {named}{more} "
-            f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. It must be at least "
-            f"{one.needed:.3g}; set_biases changes it. Until then the best arm may be left out"
+            f"WARNING: bias {plain(one.bias or 0.0)} of fidelity {one.name} is too small: {named}{more} "
+            f"differ{'s' * (len(one.refuting) == 1)} by more between it and the top. "
+            f"{plain(one.suggested or 0.0)} is likely to hold: set_biases([{biases}]) changes it. Until then "
+            f"the fidelity does not count for the best arm, which may be left out of plays"
         )
 
     def __str__(self) -> str:
@@ -101,10 +112,11 @@ class Audit:
 
 
 def _row(one: FidelityAudit) -> tuple[str, ...]:
-    interval = "-" if one.arms == 0 else f"{one.offset:.3g} ({one.offset_low:.3g} to {one.offset_high:.3g})"
-    enough = "-" if math.isinf(one.enough) else f"{one.enough:.3g}"
-    bias = "-" if one.bias is None else f"{one.bias:g}"
-    return one.name, str(one.arms), bias, f"{one.needed:.3g}", enough, interval
+    offset, low, high = (plain(value, 3) for value in (one.offset, one.offset_low, one.offset_high))
+    interval = "-" if one.arms == 0 else f"{offset} ({low} to {high})"
+    enough = "-" if math.isinf(one.enough) else plain(one.enough, 3)
+    bias = "-" if one.bias is None else plain(one.bias)
+    return one.name, str(one.arms), bias, plain(one.needed, 3), enough, interval
 
 
 def scales(fidelities: Fidelities) -> tuple[float, ...] | None:
@@ -179,8 +191,9 @@ def audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit:
     >>> stats.counts[:] = 400
     >>> stats.sums[:] = [[200, 120], [200, 200]]  # the second arm: 0.3 and 0.5
     >>> print(audit(stats, fid, ["a", "b"]))
-    WARNING: bias 0.1 of fidelity 0 is too small: b differs by more between it and the top. It must be at least 0.136; \
-set_biases changes it. Until then the best arm may be left out
+    WARNING: bias 0.1 of fidelity 0 is too small: b differs by more between it and the top. 0.27 is likely to hold: \
+set_biases([0.27, 0]) changes it. Until then the fidelity does not count for the best arm, which may be left \
+out of plays
     fidelity  arms at both  assumed  at least  enough        offset (95 %)
     0                    2      0.1     0.136   0.264  0.1 (-1.17 to 1.37)
     """
@@ -189,8 +202,31 @@ set_biases changes it. Until then the best arm may be left out
         raise InvalidArgument(
             f"concentration must be SubGaussian or Bounded for an audit, got {fidelities.concentration!r}"
         )
-    rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
-    return Audit(tuple(rows), tuple(labels))
+    rows = [_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1)]
+    return Audit(tuple(_decreasing(rows)), tuple(labels))
+
+
+def _decreasing(rows: Sequence[FidelityAudit]) -> list[FidelityAudit]:
+    """Raise the suggestions of lower fidelities where they are not above those of the higher ones."""
+    above, ordered = 0.0, list[FidelityAudit]()
+    for one in reversed(rows):
+        bias = one.suggested
+        if bias is not None:
+            bias = above = bias if bias > above else _round_up(math.nextafter(above, math.inf))
+        ordered.insert(0, replace(one, suggested=bias))
+    return ordered
+
+
+def _round_up(value: float) -> float:
+    """Return the next number with two significant digits, the number itself if it has no more.
+
+    >>> _round_up(0.431), _round_up(0.43), _round_up(0.995)
+    (0.44, 0.43, 1.0)
+    """
+    rounded = float(f"{value:.1e}")
+    if rounded < value:
+        rounded = float(f"{rounded + 10.0 ** (math.floor(math.log10(value)) - 1):.1e}")
+    return max(rounded, value)
 
 
 def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, ...], tests: int) -> FidelityAudit:
@@ -202,6 +238,7 @@ def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, .
     bias = None if fidelities.biases is None else fidelities.biases[m]
     wrong = np.flatnonzero(least > bias) if bias is not None else np.array([], dtype=np.int64)
     clearest = wrong[np.argsort(-least[wrong], kind="stable")]
+    possible = np.abs(differences) + radii
     offset, offset_low, offset_high = _offset(differences, _noise(low, top, found[m], found[-1]))
     return FidelityAudit(
         fidelity=m,
@@ -210,11 +247,31 @@ def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, .
         arms=len(both),
         refuting=tuple(both[clearest].tolist()),
         needed=max(0.0, float(least.max(initial=0.0))),
-        enough=float((np.abs(differences) + radii).max()) if len(both) else math.inf,
+        enough=float(possible.max()) if len(both) else math.inf,
+        suggested=_round_up(float(possible[wrong].max())) if len(wrong) else bias,
         offset=offset,
         offset_low=offset_low,
         offset_high=offset_high,
     )
+
+
+def refuting(stats: Stats, fidelities: Fidelities) -> list[tuple[int, int, float]]:
+    """List what refutes the assumed biases: fidelity, arm, and the smallest bias that the arm's results do not refute.
+
+    It is empty where biases are not known, or cannot be tested as the noise is not known.
+
+    >>> from mfbandit.core.concentration import SubGaussian
+    >>> stats = Stats.empty(2, 1)
+    >>> stats.counts[:], stats.sums[:] = 400, [[120], [200]]
+    >>> ((m, arm, needed),) = refuting(stats, Fidelities([1, 9], [0.1, 0], SubGaussian(0.2)))
+    >>> m, arm, round(needed, 3)
+    (0, 0, 0.138)
+    """
+    found = scales(fidelities)
+    if found is None or fidelities.biases is None:
+        return []
+    rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
+    return [(one.fidelity, arm, needed_bias(stats, one.fidelity, arm, found)) for one in rows for arm in one.refuting]
 
 
 def _noise(low: IntArray, top: IntArray, scale: float, scale_top: float) -> float:

@@ -6,7 +6,7 @@ then be decided differently. It is ``math.log`` and not ``np.log``: the two diff
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -19,6 +19,7 @@ from mfbandit.core.stats import Stats
 from mfbandit.errors import InvalidArgument, NoResults
 
 MAX_ARMS_PRINTED = 20  # in a table of bounds
+CONFIDENCE, POSTERIOR = "confidence bounds", "posterior intervals, 95 %"  # what an interval is
 
 
 def widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
@@ -222,6 +223,8 @@ class Bounds:
         widths: ψ_m⁻¹(ρ log t / T), infinite without a result.
         lower: X̄ − width − ζ_m, −∞ without a result.
         upper: X̄ + width + ζ_m, infinite without a result.
+        kind: what the intervals are, "confidence bounds" or "posterior intervals, 95 %". The latter are of the policy.
+            They use all fidelities and are in the row of the highest; lower rows are infinite.
 
     Printed, it is a table of the arms with the largest index.
     """
@@ -233,19 +236,45 @@ class Bounds:
     widths: FloatArray
     lower: FloatArray
     upper: FloatArray
+    kind: str = CONFIDENCE
 
     def __str__(self) -> str:
         # Arms without any result come last.
         tightest = np.where(self.plays.any(axis=0), self.upper.min(axis=0), -np.inf)
         order = np.argsort(-tightest, kind="stable").tolist()
+        hidden = len(order) - MAX_ARMS_PRINTED
+        more = [f"... and {hidden} more arms"] if hidden > 0 else []
+        return "\n".join([self.table(order[:MAX_ARMS_PRINTED]), *more])
+
+    @property
+    def ranking(self) -> str:
+        """What :meth:`ranked` ranks by: "estimate" for posterior intervals, else "lower bound"."""
+        return "estimate" if self.kind == POSTERIOR else "lower bound"
+
+    def ranked(self, *, first: int | None = None, last: Collection[int] = ()) -> list[int]:
+        """Rank arms: one before all others, then by their highest lower bound or posterior estimate.
+
+        Args:
+            first: the arm that comes first, such as the recommended one.
+            last: arms that come after all others, such as retired ones.
+        """
+        lower = self.lower.max(axis=0)
+        with np.errstate(invalid="ignore"):  # an arm without results has infinite ends
+            values = (lower + self.upper.min(axis=0)) / 2 if self.kind == POSTERIOR else lower
+        values = np.where(np.isfinite(lower), values, -np.finfo(np.float64).max)
+        values[list(last)] = -np.inf
+        if first is not None:
+            values[first] = np.inf
+        return [int(arm) for arm in np.argsort(-values, kind="stable")]
+
+    def table(self, order: Sequence[int]) -> str:
+        """Format these arms as a table, each at all its fidelities."""
         head = ("arm", "fidelity", "plays", "mean", "width", "lower", "upper")
-        rows = [head, *(self._row(m, k) for k in order[:MAX_ARMS_PRINTED] for m in range(len(self.plays)))]
+        rows = [head, *(self._row(m, k) for k in order for m in range(len(self.plays)))]
         left = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:2])
         right = (max(map(len, column)) for column in list(zip(*rows, strict=True))[2:])
         form = "  ".join([*(f"{{:<{n}}}" for n in left), *(f"{{:>{n}}}" for n in right)])
-        hidden = len(order) - MAX_ARMS_PRINTED
-        more = [f"... and {hidden} more arms"] if hidden > 0 else []
-        return "\n".join([*(form.format(*row) for row in rows), *more])
+        return "\n".join(form.format(*row).rstrip() for row in rows)
 
     def _row(self, m: int, k: int) -> tuple[str, ...]:
         values = (self.means[m, k], self.widths[m, k], self.lower[m, k], self.upper[m, k])

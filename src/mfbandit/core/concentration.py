@@ -7,7 +7,7 @@ from typing import Protocol, runtime_checkable
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray
-from mfbandit._internal.validation import number, positive
+from mfbandit._internal.validation import SMALLEST_NUMBER, number, positive
 from mfbandit.errors import InvalidArgument
 
 
@@ -108,6 +108,10 @@ class Bounded:
         low, high = number("low", self.low), number("high", self.high)
         if not low < high:
             raise InvalidArgument(f"low must be below high, got low={self.low}, high={self.high}")
+        if high - low < 2 * SMALLEST_NUMBER:
+            raise InvalidArgument(
+                f"low must be at least {2 * SMALLEST_NUMBER:g} below high, got low={low}, high={high}"
+            )
         object.__setattr__(self, "low", low)
         object.__setattr__(self, "high", high)
 

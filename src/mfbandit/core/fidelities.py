@@ -8,7 +8,9 @@ from itertools import accumulate, pairwise
 
 import numpy as np
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.validation import CALCULABLE, LARGEST_NUMBER, SMALLEST_NUMBER, shown
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
 from mfbandit.errors import InvalidArgument
 
@@ -186,7 +188,7 @@ class Fidelities:
 
     def _little_cheaper(self) -> list[str]:
         return [
-            f"Fidelity {m} costs {ratio:.3g} times as much as fidelity {m + 1}: it saves little. "
+            f"Fidelity {m} costs {plain(ratio, 3)} times as much as fidelity {m + 1}: it saves little. "
             "Consider leaving it out."
             for m, ratio in enumerate(self._cost_ratios)
             if ratio > MAX_COST_RATIO
@@ -196,8 +198,8 @@ class Fidelities:
         biases = self.biases or ()
         ratios = [high / low for low, high in pairwise(biases)]
         return [
-            f"Fidelity {m + 1} has {ratio:.3g} times the bias of fidelity {m}: little better, for "
-            f"{self.costs[m + 1] / self.costs[m]:.3g} times the cost. Consider leaving it out."
+            f"Fidelity {m + 1} has {plain(ratio, 3)} times the bias of fidelity {m}: little better, for "
+            f"{plain(self.costs[m + 1] / self.costs[m], 3)} times the cost. Consider leaving it out."
             for m, ratio in enumerate(ratios)
             if ratio > MAX_BIAS_RATIO
         ]
@@ -206,8 +208,8 @@ class Fidelities:
         if self.biases is None or self.concentration is None:
             return []
         return [
-            f"The bias of fidelity {m}, {bias:.3g}, is as wide as the range of the rewards, "
-            f"{tail.high - tail.low:.3g}: its results say nothing about the highest fidelity."
+            f"The bias of fidelity {m}, {plain(bias, 3)}, is as wide as the range of the rewards, "
+            f"{plain(tail.high - tail.low, 3)}: its results say nothing about the highest fidelity."
             for m, (bias, tail) in enumerate(zip(self.biases, self.tails, strict=True))
             if isinstance(tail, Bounded) and bias >= tail.high - tail.low
         ]
@@ -217,7 +219,7 @@ class Fidelities:
             return []
         return [
             f"The biases decay too slowly at fidelity {m} (Assumption 1): the sum of 1/psi(bias) over "
-            f"fidelities 0 to {m - 1} is {left:.4g}, more than 1/psi(bias) = {right:.4g} of "
+            f"fidelities 0 to {m - 1} is {plain(left, 4)}, more than 1/psi(bias) = {plain(right, 4)} of "
             f"fidelity {m}. MF-UCB still works, but may gain less over UCB."
             for m, (left, right) in enumerate(zip(*self.decay_sides, strict=True), start=1)
             if left > right
@@ -234,6 +236,8 @@ def _costs(given: Sequence[float]) -> tuple[float, ...]:
         raise InvalidArgument("costs must have at least one value, got []")
     if not all(math.isfinite(cost) and cost > 0 for cost in costs):
         raise InvalidArgument(f"costs must be positive and finite, got {list(costs)}")
+    if not all(SMALLEST_NUMBER <= cost <= LARGEST_NUMBER for cost in costs):
+        raise InvalidArgument(f"costs must be {CALCULABLE}, got {list(costs)}")
     if not _strictly_increasing(costs):
         raise InvalidArgument(f"costs must be strictly increasing, got {list(costs)}")
     return costs
@@ -251,6 +255,8 @@ def _biases(given: Sequence[float], n: int) -> tuple[float, ...]:
         raise InvalidArgument(f"biases must end in 0, the bias of the highest fidelity, got {list(biases)}")
     if not _strictly_increasing(biases[::-1]):
         raise InvalidArgument(f"biases must be strictly decreasing, got {list(biases)}")
+    if biases[0] > LARGEST_NUMBER:
+        raise InvalidArgument(f"biases must be at most {LARGEST_NUMBER:g}, got {list(biases)}")
     return biases
 
 
@@ -286,6 +292,9 @@ def _floats(what: str, given: Sequence[float]) -> tuple[float, ...]:
         return tuple(float(value) for value in given)
     except (TypeError, ValueError):
         raise InvalidArgument(f"{what} must be a sequence of numbers, got {given!r}") from None
+    except OverflowError:  # a whole number of hundreds of digits
+        values = ", ".join(shown(value) for value in given)
+        raise InvalidArgument(f"{what} must be at most {plain(LARGEST_NUMBER)}, got [{values}]") from None
 
 
 def _strictly_increasing(values: Sequence[float]) -> bool:

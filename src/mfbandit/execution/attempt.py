@@ -1,7 +1,9 @@
 """One attempt at a play, as a worker makes it: call the objective, and return an error instead of raising it."""
 
+import os
 import queue
 import signal
+import sys
 import threading
 import time
 from collections.abc import Callable, Iterator
@@ -94,7 +96,7 @@ def make_attempt(objective: Objective, play: SeededPlay, timeout: float | None =
     """
     began = time.perf_counter()
     try:
-        reward, cost = _checked(_call_within(timeout, lambda: objective(play)))
+        reward, cost = _checked(_call_within(timeout, lambda: _call_here(objective, play)))
     except _TimeIsUp:
         return AttemptResult(None, None, timeout_error(timeout), time.perf_counter() - began)
     except KeyboardInterrupt:  # not the play's failure
@@ -147,6 +149,22 @@ def _checked(result: object) -> tuple[float, float | None]:
         return number("reward", result), None
     except InvalidArgument as error:
         raise _NoResult(str(error)) from None
+
+
+def _call_here(objective: Objective, play: SeededPlay) -> object:
+    """Call the objective; a child process that it forked off, and that comes back here, ends."""
+    pid = os.getpid()
+    try:
+        return objective(play)
+    finally:
+        if os.getpid() != pid:  # else it would tell a result as well, and go on with the run
+            os._exit(_exit_code(sys.exception()))
+
+
+def _exit_code(error: BaseException | None) -> int:
+    if isinstance(error, SystemExit):
+        return error.code if isinstance(error.code, int) else int(error.code is not None)
+    return int(error is not None)
 
 
 def _call_within(seconds: float | None, call: Callable[[], object]) -> object:

@@ -7,6 +7,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.imports import installed
 from mfbandit._internal.progress import print_line
 
@@ -34,7 +35,7 @@ class RunProgress:
         workers: all workers.
         seconds: since the run began.
         seconds_left: estimated seconds until the capital is spent; None if that is not known.
-        state: "paused", or empty.
+        state: "paused", or that the store is unavailable; or empty.
     """
 
     spent: float
@@ -56,6 +57,10 @@ class ProgressDisplay:
     def __init__(self, interval: float, first: float, live: "Live | None" = None) -> None:
         self._interval, self._live = interval, live
         self.due = time.monotonic() + first
+
+    def put_off(self) -> None:
+        """Show nothing now, and try again later."""
+        self.due = time.monotonic() + self._interval
 
     def show(self, progress: RunProgress) -> None:
         """Show the progress now."""
@@ -112,9 +117,9 @@ def spent_of_capital(progress: RunProgress) -> str:
     '30'
     """
     if progress.capital is None:
-        return f"{progress.spent:,.6g}"
+        return plain(progress.spent)
     share = f"{progress.spent / progress.capital:.0%}".replace("%", " %")
-    return f"{progress.spent:,.6g} of {progress.capital:,.6g} ({share})"
+    return f"{plain(progress.spent)} of {plain(progress.capital)} ({share})"
 
 
 def clock(seconds: float) -> str:

@@ -2,12 +2,23 @@
 
 import logging
 import time
+import uuid
 from collections.abc import Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
+from pathlib import Path
 
 from mfbandit._internal.progress import Interrupts
-from mfbandit.errors import CapitalExhausted, ExecutorBroken, ExperimentPaused, NoActiveArms, StoreError
+from mfbandit.core import Play
+from mfbandit.errors import (
+    CapitalExhausted,
+    ExecutorBroken,
+    ExperimentPaused,
+    MFBanditError,
+    NoActiveArms,
+    StoreError,
+    StoreUnavailable,
+)
 from mfbandit.execution.attempt import seeded
 from mfbandit.execution.display import FIRST_LINE_AFTER_SECONDS, ProgressDisplay, RunProgress
 from mfbandit.execution.outcomes import OutcomeRecorder
@@ -45,26 +56,38 @@ class RunLoop:
         # Ctrl-C in the middle of an ask would leave plays that nobody knows. Those of a service have leases, and
         # a service that does not answer must not hold up Ctrl-C.
         self._hold_interrupts = nullcontext if experiment.remote else interrupts.held
-        self.recorder = OutcomeRecorder(experiment)
+        self.recorder = OutcomeRecorder(experiment, None if options.spool is None else Path(options.spool))
         self.runner = PlayRunner(pool, options, self.recorder, self._hold_interrupts)
         self.ended = ""
+        self._waiting = ""  # for what, as it was said
         self._asked = 0
         self._no_play: Exception | None = None  # why no play could be asked for
+        self._unanswered: tuple[int, str] | None = None  # how many plays were asked for, and the key of that request
         self._first_progress: RunProgress | None = None
+        self._last_progress: RunProgress | None = None
 
     def go(self, display: ProgressDisplay | None) -> None:
         """Ask, hand out, wait and settle until there is nothing more to do."""
         while True:
             self._interrupts()
             self.runner.count_workers()
+            with self._hold_interrupts():
+                self.recorder.retry()
             self._hand_out()
             if not self.runner.running and self._over():
                 break
             self._wait(display)
             if display is not None and time.monotonic() >= display.due:
-                display.show(self._progress())
+                self._show(display)
         if display is not None and self.runner.usage.seconds >= FIRST_LINE_AFTER_SECONDS:
-            display.show(self._progress())
+            self._show(display)
+
+    def warnings(self) -> tuple[str, ...]:
+        """Return what the experiment warns of now; nothing if it cannot be asked."""
+        try:
+            return tuple(self._experiment.status()["warnings"])
+        except MFBanditError:
+            return ()
 
     @contextmanager
     def closing(self) -> Iterator[None]:
@@ -79,6 +102,7 @@ class RunLoop:
                 log.warning("pending plays are left to their leases: %s", error)
             raise
         finally:
+            self.recorder.close()
             self.runner.close()
 
     def _hand_out(self) -> None:
@@ -93,18 +117,45 @@ class RunLoop:
     def _ask(self, free: int) -> None:
         if self._options.plays is not None:
             free = min(free, self._options.plays - self._asked)
-        if self._no_play is not None or free <= 0:
+        if self._no_play is not None or free <= 0 or self.recorder.untold:
             return
         with self._hold_interrupts():
             try:
-                plays = (
-                    self._experiment.ask(free) if self._lease is None else self._experiment.ask(free, lease=self._lease)
-                )
-            except (CapitalExhausted, NoActiveArms, ExperimentPaused) as reason:
+                plays = self._ask_for(free)
+            except (CapitalExhausted, NoActiveArms, ExperimentPaused, StoreUnavailable) as reason:
                 self._no_play = reason
+                self._say_why(reason)
                 return
+            self._say_why(None)
             self._asked += len(plays)
             self.runner.add(seeded(play, self._options.seed) for play in plays)
+
+    def _ask_for(self, number: int) -> list[Play]:
+        if not self._experiment.shared:
+            return self._experiment.ask(number)
+        # A request whose answer was lost is repeated as it was: plays that nobody knows would wait for their leases.
+        self._unanswered = self._unanswered or (number, uuid.uuid4().hex)
+        number, key = self._unanswered
+        try:
+            plays = self._experiment.ask(number, request_key=key, lease=self._lease)
+        except StoreUnavailable:
+            raise
+        except Exception:
+            self._unanswered = None
+            raise
+        self._unanswered = None
+        return plays
+
+    def _say_why(self, reason: Exception | None) -> None:
+        """Say that plays are waited for, and why; once, and when it goes on."""
+        waiting = ""
+        if isinstance(reason, ExperimentPaused) and self._experiment.shared:
+            waiting = "the experiment is paused: waiting until it is resumed"
+        elif isinstance(reason, StoreUnavailable):
+            waiting = f"the store is unavailable, and is asked again until it is back: {reason}"
+        if bool(waiting) != bool(self._waiting):
+            log.warning("%s", waiting or "waiting is over: the run goes on")
+        self._waiting = waiting
 
     def _wait(self, display: ProgressDisplay | None) -> None:
         """Wait for a result, but not longer than until something else is due; settle what is there or overdue."""
@@ -119,6 +170,8 @@ class RunLoop:
         """Whether to end, now that nothing is running."""
         if self.runner.queued:
             return self._check_workers_left()
+        if self.recorder.untold:
+            return False
         match self._no_play:
             case None if self._options.plays is None or self._asked < self._options.plays:
                 return self._check_workers_left()
@@ -131,7 +184,9 @@ class RunLoop:
                 raise NoActiveArms(f"{reason}{last}") from None
             case ExperimentPaused() as reason if not self._experiment.shared:  # nobody else could resume it
                 raise reason
-            case ExperimentPaused():
+            case StoreUnavailable() as reason if self._experiment.remote:  # its patience has ended
+                raise reason
+            case ExperimentPaused() | StoreUnavailable():
                 return False
         self.ended = "the capital is spent"
         return not (self._options.stay and self._experiment.reserved > 0)  # others' plays may fail and make room
@@ -145,6 +200,17 @@ class RunLoop:
                 f"{self._options.timeout:g} s and cannot be stopped"
             )
         return False
+
+    def _show(self, display: ProgressDisplay) -> None:
+        """Show the progress; the last one that is known while the store is unavailable."""
+        try:
+            self._last_progress = self._progress()
+        except StoreUnavailable:
+            display.put_off()
+        if self._last_progress is not None:
+            untold = self.recorder.untold
+            state = f"the store is unavailable, {untold:,} untold" if untold else self._last_progress.state
+            display.show(replace(self._last_progress, seconds=self.runner.usage.seconds, state=state))
 
     def _progress(self) -> RunProgress:
         status, usage = self._experiment.status(), self.runner.usage

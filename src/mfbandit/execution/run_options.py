@@ -1,6 +1,8 @@
 """The options of a run, checked."""
 
+import os
 from dataclasses import dataclass
+from pathlib import Path
 
 from mfbandit._internal.validation import positive, whole
 from mfbandit._internal.validation import seed as checked_seed
@@ -25,6 +27,7 @@ class RunOptions:
     plays: int | None = None
     ahead: int = 0
     stay: bool = False
+    spool: str | os.PathLike[str] | None = None
 
     def __post_init__(self) -> None:
         _check_not_negative("retries", self.retries)
@@ -34,6 +37,8 @@ class RunOptions:
         if self.plays is not None:
             _check_not_negative("plays", self.plays)
         _check_not_negative("ahead", self.ahead)
+        if self.spool is not None:
+            object.__setattr__(self, "spool", _checked_folder(self.spool))
         if not callable(self.objective):
             raise InvalidArgument(f"objective must be a function of a play, got {self.objective!r}")
 
@@ -52,6 +57,15 @@ def checked_lease(experiment: AnyExperiment, lease: float | None) -> float | Non
     if not experiment.shared:
         raise InvalidArgument(f"lease must be None for an experiment in memory, got {lease}")
     return positive("lease", lease)
+
+
+def _checked_folder(spool: str | os.PathLike[str]) -> Path:
+    if not isinstance(spool, str | os.PathLike) or not os.fspath(spool):
+        raise InvalidArgument(f"spool must be a folder, got {spool!r}")
+    folder = Path(spool)
+    if folder.exists() and not folder.is_dir():
+        raise InvalidArgument(f"spool must be a folder, got {str(spool)!r}, which is a file")
+    return folder
 
 
 def _check_not_negative(what: str, value: int) -> None:

@@ -1,5 +1,6 @@
 """Make expensive plays on any executor: keep every worker busy, tell results as they come, lose none."""
 
+import os
 from concurrent.futures import Executor
 from dataclasses import dataclass
 
@@ -26,6 +27,7 @@ class Ran:
         seconds: how long it took.
         busy: share of the workers' time that objectives took, in [0, 1].
         overhead: seconds per play that the run itself took for asking, handing out, telling and showing.
+        warnings: what the experiment warns of at the end, such as arms that are set aside.
     """
 
     told: int
@@ -35,6 +37,7 @@ class Ran:
     seconds: float
     busy: float
     overhead: float
+    warnings: tuple[str, ...] = ()
 
     def __str__(self) -> str:
         plays = f"{self.told:,} result{'s' * (self.told != 1)}, {len(self.failures):,} failed"
@@ -54,6 +57,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     ahead: int = 0,
     lease: float | None = None,
     stay: bool = False,
+    spool: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Ran:
     """Make the plays of an experiment on the workers of an executor until its capital is spent.
@@ -64,6 +68,9 @@ def run(  # noqa: PLR0913 - options with names and defaults
     is failed, which is noted in the experiment's log. Three such plays of an arm in a row set the arm aside.
 
     On Ctrl-C the results that are there are told. Other pending plays are failed, which is not held against their arms.
+
+    While the store is unavailable, results are kept in a file and told when it is back; no new plays are asked for
+    meanwhile. If the run ends before, the next one of the same experiment tells what is in the file first.
 
     Args:
         experiment: in memory, in a store or at a service. Leases are renewed while plays are pending.
@@ -83,6 +90,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
             play; they are asked for with less known.
         lease: seconds of the plays' leases, for an experiment in a store; its own by default.
         stay: wait, when the capital is spent, while others have pending plays that may yet fail and make room.
+        spool: a folder for results that cannot be told; by default mfbandit in the user's state folder
+            ($XDG_STATE_HOME, or ~/.local/state).
         progress: whether to show progress; by default live on a terminal, and elsewhere as a line now and then.
 
     Raises:
@@ -101,7 +110,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     >>> exp.arms[exp.best()], exp.spent, len(ran.failures), ran.ended
     ('b', 200.0, 0, 'the capital is spent')
     """
-    options = RunOptions(objective, retries, timeout, seed, plays, ahead, stay)
+    options = RunOptions(objective, retries, timeout, seed, plays, ahead, stay, spool)
     seconds = checked_lease(experiment, lease)
     pool = worker_pool(executor, workers, objective)
     with progress_display(progress) as display, keep_interrupts() as interrupts:
@@ -126,4 +135,5 @@ def _ran(loop: RunLoop) -> Ran:
         seconds=seconds,
         busy=usage.busy,
         overhead=max(seconds - usage.waited, 0.0) / attempts,
+        warnings=loop.warnings(),
     )

@@ -21,6 +21,7 @@ from mfbandit.experiment.events import (
     ArmRetired,
     ArmSetAside,
     Asked,
+    BiasesWidened,
     BiasRefuted,
     Event,
     Expired,
@@ -30,12 +31,15 @@ from mfbandit.experiment.events import (
     Opened,
     Renewed,
     Told,
+    Unchanged,
     from_record,
     to_record,
 )
 from mfbandit.experiment.experiment import Experiment
+from mfbandit.experiment.headline import Headline, conflicting
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import Incarnations, play_id
+from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
 from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
@@ -62,10 +66,12 @@ __all__ = [
     "ArmSetAside",
     "Asked",
     "BiasRefuted",
+    "BiasesWidened",
     "Event",
     "Experiment",
     "Expired",
     "Failed",
+    "Headline",
     "History",
     "Incarnations",
     "LeasesExtended",
@@ -81,9 +87,12 @@ __all__ = [
     "State",
     "Status",
     "Told",
+    "Unchanged",
+    "bounds_of",
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "conflicting",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",

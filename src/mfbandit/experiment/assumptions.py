@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from mfbandit._internal.formatting import plain
 from mfbandit.core import Bounded, Fidelities, needed_bias, scales
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.state import State
@@ -46,7 +47,7 @@ class Assumptions:
         bounds = self.ranges[fidelity]
         if bounds is not None and not bounds[0] <= reward <= bounds[1]:
             raise InvalidArgument(
-                f"reward must lie in {bounds[0]:g} to {bounds[1]:g}, as the fidelities say, got {reward}"
+                f"reward must lie in {plain(bounds[0])} to {plain(bounds[1])}, as the fidelities say, got {reward}"
             )
 
     def refuted_by(self, play: int, state: State) -> list[tuple[int, int, float]]:

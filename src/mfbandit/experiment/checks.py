@@ -2,11 +2,18 @@
 
 from collections import Counter
 from collections.abc import Iterable, Sequence
+from dataclasses import replace
+from typing import Any, cast
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.validation import number, whole
 from mfbandit.core import Fidelities, Stats, limit
 from mfbandit.errors import InvalidArgument
-from mfbandit.policies import Policy
+from mfbandit.policies import POLICIES, Policy
+
+
+class SavedLabels(list[str]):
+    """The names of arms of a saved experiment; earlier versions took names that cannot be printed."""
 
 
 def checked_labels(arms: int | Sequence[str]) -> list[str]:
@@ -22,15 +29,15 @@ def checked_labels(arms: int | Sequence[str]) -> list[str]:
     if not labels:
         raise InvalidArgument(f"arms must be at least one, got {arms!r}")
     for label in labels:
-        check_label(label)
+        check_label(label, saved=isinstance(arms, SavedLabels))
     if len(set(labels)) != len(labels):
         (twice, _), *_ = Counter(labels).most_common(1)
         raise InvalidArgument(f"arms must have different names, got {twice!r} twice")
     return labels
 
 
-def check_label(label: object) -> None:
-    """Refuse what cannot name an arm.
+def check_label(label: object, *, saved: bool = False) -> None:
+    """Refuse what cannot name an arm; a saved name may be one that cannot be printed.
 
     >>> check_label("")
     Traceback (most recent call last):
@@ -38,6 +45,31 @@ def check_label(label: object) -> None:
     """
     if not isinstance(label, str) or not label:
         raise InvalidArgument(f"arms must be named by text that is not empty, got {label!r}")
+    if not saved:
+        check_text("arms must be named in", label)
+
+
+def check_text(rule: str, text: str) -> None:
+    r"""Refuse half a character (a lone surrogate), which can be neither sent nor printed.
+
+    >>> check_text("text must be", "ad-\ud800")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: text must be valid Unicode, got 'ad-\ud800'
+    """
+    if not text.isascii():
+        try:
+            text.encode()
+        except UnicodeEncodeError:
+            raise InvalidArgument(f"{rule} valid Unicode, got {text!r}") from None
+
+
+def check_fidelity_names(fidelities: Fidelities) -> None:
+    """Refuse names of fidelities that can be neither sent nor printed.
+
+    >>> check_fidelity_names(Fidelities([1, 10], names=["a minute", "an hour"]))
+    """
+    for name in fidelities.labels:
+        check_text("fidelities must be named in", name)
 
 
 def check_is_policy(policy: object) -> None:
@@ -65,9 +97,24 @@ def checked_capital(capital: float, policy: Policy, fidelities: Fidelities, stat
     amount, cost = number("capital", capital), fidelities.costs[first]
     if limit(amount) < cost:
         raise InvalidArgument(
-            f"capital must pay for the first play, which costs {cost:g} with {type(policy).__name__}, got {capital}"
+            f"capital must pay for the first play, which costs {plain(cost)} with {type(policy).__name__}, "
+            f"got {capital}"
         )
     return amount
+
+
+def with_capital(policy: Policy, before: float | None, after: float | None) -> Policy | None:
+    """A policy of the package whose own capital was that of its experiment, with the new one; None for any other.
+
+    >>> from mfbandit import MFTopTwo
+    >>> with_capital(MFTopTwo(capital=5), 5.0, 10.0).capital, with_capital(MFTopTwo(capital=7), 5.0, 10.0)
+    (10.0, None)
+    """
+    own = getattr(policy, "capital", None)
+    if own is None or after is None or own != before or type(policy) not in POLICIES:
+        return None
+    changed: Policy = replace(cast("Any", policy), capital=after)
+    return changed
 
 
 def checked_choice(policy: Policy, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:

@@ -149,6 +149,18 @@ class Opened:
     incarnation: str
 
 
+@dataclass(frozen=True, slots=True)
+class Unchanged:
+    """A request with a key changed nothing: it is remembered, so that it changes nothing if it comes again."""
+
+
+@dataclass(frozen=True, slots=True)
+class BiasesWidened:
+    """Biases that results refuted were raised without a person: ζ_1, …, ζ_M are assumed from now on."""
+
+    biases: list[float]
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -170,6 +182,8 @@ Event: TypeAlias = (
     | ArmReinstated
     | LeasesExtended
     | Opened
+    | Unchanged
+    | BiasesWidened
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -194,6 +208,8 @@ KINDS: tuple[type[Event], ...] = (
     ArmReinstated,
     LeasesExtended,
     Opened,
+    Unchanged,
+    BiasesWidened,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

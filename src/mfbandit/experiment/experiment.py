@@ -7,28 +7,32 @@ from contextlib import suppress
 from dataclasses import replace
 from typing import Any, Self, overload
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
-from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table, limit
+from mfbandit._internal.validation import flag, number, positive, whole
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
     ExperimentPaused,
     InvalidArgument,
     NoActiveArms,
-    NoResults,
     UnknownPlay,
 )
 from mfbandit.experiment import events
 from mfbandit.experiment.assumptions import Assumptions
 from mfbandit.experiment.checks import (
+    SavedLabels,
+    check_fidelity_names,
     check_is_policy,
     check_label,
+    check_text,
     checked_capital,
     checked_choice,
     checked_labels,
     refuse_in_memory,
+    with_capital,
 )
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -38,6 +42,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -52,12 +57,16 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
+from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
+from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
+from mfbandit.experiment.recommendation import recommended
 from mfbandit.experiment.serialization import (
     FORMAT,
     experiment_record,
@@ -68,7 +77,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
-from mfbandit.policies import Policy
+from mfbandit.policies import Policy, uses_biases
 
 FAILURES_IN_A_ROW = 3
 
@@ -84,6 +93,7 @@ class Experiment:
         arms: the options: their names, or how many there are.
         fidelities: costs, biases and noise of each fidelity.
         capital: what all plays together may cost; None is unlimited.
+        widen: whether biases that results refute are raised at once, to those that :meth:`audit` suggests.
 
     >>> from mfbandit import MFUCB, SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
@@ -102,10 +112,13 @@ class Experiment:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
+        widen: bool = False,
     ) -> None:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
+        if not isinstance(arms, SavedLabels):
+            check_fidelity_names(fidelities)
         self._state = State(policy, fidelities, checked_labels(arms))
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._state.stats
@@ -113,12 +126,15 @@ class Experiment:
         self._state.capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
         self._assumed = fidelities, Assumptions.of(fidelities)
         self._id = secrets.token_hex(6)
-        self._first = {
+        self._first: dict[str, Any] = {
             "policy": policy_record(policy),
             "fidelities": fidelities_record(fidelities),
             "arms": list(self._state.labels),
             "capital": self._state.capital,
         }
+        self._widen = flag("widen", widen)
+        if widen:  # else left out, as those lack it that were written before there was such a choice
+            self._first["widen"] = True
         self._log: list[Event] = []
         self._opened: Opened | None = None  # what the next ask says first
 
@@ -127,7 +143,7 @@ class Experiment:
         return (
             f"<Experiment {type(self._state.policy).__name__}, {len(self._state.labels)} arms, "
             f"{len(self._state.fidelities)} fidelities, {results} plays settled, {len(self._state.pending)} pending, "
-            f"spent {self.spent:g} of {self._state.capital}>"
+            f"spent {plain(self.spent)} of {self._state.capital}>"
         )
 
     # What it is made of
@@ -151,6 +167,11 @@ class Experiment:
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
         return self._state.capital
+
+    @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
+        return self._widen
 
     @property
     def id(self) -> str:
@@ -245,8 +266,8 @@ class Experiment:
 
     @property
     def refuted(self) -> dict[tuple[int, int], float]:
-        """The biases that results refuted: what is needed at least, by (fidelity, arm)."""
-        return dict(self._state.refuted)
+        """The biases that results refuted, if the policy uses any: what is needed at least, by (fidelity, arm)."""
+        return dict(self._state.refuted) if uses_biases(self._state.policy) else {}
 
     @property
     def incidents(self) -> tuple[str, ...]:
@@ -286,7 +307,10 @@ class Experiment:
         return status_of(self, events=len(self._log))
 
     def best(self) -> int:
-        """The arm that the policy would recommend now.
+        """The arm to use if no more plays were made.
+
+        It is what the policy recommends, with two exceptions. Results at a fidelity whose bias is refuted do not count.
+        An arm that the highest fidelity has ruled out is never recommended.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -294,13 +318,23 @@ class Experiment:
         Traceback (most recent call last):
         mfbandit.errors.NoResults: There is no result of an active arm yet
         """
-        stats = self._state.stats
-        if not (stats.counts.any(axis=0) & stats.active).any():
-            raise NoResults("There is no result of an active arm yet")
-        return int(self._state.policy.recommend(stats, self._state.fidelities))
+        return recommended(self._state.policy, self._state.stats, self._state.fidelities, self._refuted_fidelities)
+
+    def headline(self) -> Headline:
+        """The best arm so far, whether that is in doubt, and which arm comes next.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> exp.headline()
+        Headline(best=0, doubt=None, runner_up=None)
+        """
+        return headline(self._state.policy, self._state.stats, self._state.fidelities, self._refuted_fidelities)
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
+
+        Where noise or biases are not known, they are the policy's own intervals, if it has any; ``kind`` says which.
 
         Args:
             rho: exploration parameter ρ of the widths; the policy's own by default, else 2.
@@ -313,14 +347,14 @@ class Experiment:
         a    0             1  0.5000  0.8326  -0.3326  1.3326
         b    0             0       -       -        -       -
         """
-        used = positive("rho", getattr(self._state.policy, "rho", 2.0) if rho is None else rho)
-        return bounds_table(self._state.stats, self._state.fidelities, used, self.arms)
+        return bounds_of(self._state.policy, self._state.stats, self._state.fidelities, self.arms, rho)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.
 
         It may be looked at after every result: in 99 of 100 experiments no bias that holds is ever refuted. The first
-        time that an arm refutes one is an event in the log. Nothing changes by itself; :meth:`set_biases` does it.
+        time that an arm refutes one is an event in the log, if the policy uses biases. Then :meth:`set_biases` should
+        raise it; with ``widen=True`` that happens by itself.
 
         >>> from mfbandit import MFUCB, Bounded
         >>> exp = Experiment(MFUCB(), arms=2, fidelities=Fidelities([1, 10], [0.1, 0], Bounded()))
@@ -387,7 +421,9 @@ class Experiment:
         """
         return plays_until_exhausted(self.ask)
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order.
 
         The same result told again changes nothing.
@@ -396,6 +432,7 @@ class Experiment:
             play: the play, or its id.
             reward: what was observed: finite, at most 1e150 in size, and within the range if noise is ``Bounded``.
             cost: what the play really cost, where that is not the cost of its fidelity.
+            request_key: for experiments in a store or at a service; None in memory.
 
         Raises:
             UnknownPlay: the play was not asked from this experiment.
@@ -408,11 +445,13 @@ class Experiment:
         >>> exp.spent
         0.75
         """
+        if request_key is not None:
+            refuse_in_memory(request_key=request_key)
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._learn(event)
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
 
         >>> from mfbandit import UCB, Bounded
@@ -421,6 +460,7 @@ class Experiment:
         >>> exp.spent
         2.0
         """
+        refuse_in_memory(request_key=request_key)
         news: dict[int, Told] = {}
         for result in results:
             event = self._result(*result)
@@ -429,7 +469,7 @@ class Experiment:
         for event in [event for event in news.values() if self._is_new(event)]:
             self._learn(event)
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
 
         Three failures of an arm in a row, with no result between, set the arm aside until a result of it comes in, or
@@ -438,6 +478,7 @@ class Experiment:
         Args:
             play: the play, or its id.
             cost: what it cost all the same.
+            request_key: for experiments in a store or at a service; None in memory.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
@@ -445,9 +486,10 @@ class Experiment:
         >>> exp.spent, exp.ask().arm
         (0.0, 0)
         """
+        refuse_in_memory(request_key=request_key)
         self.fail_many([play], cost)
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give many plays up at once: all of them, or none if one is refused; ``cost`` is what each cost all the same.
 
         >>> from mfbandit import UCB, Bounded
@@ -456,6 +498,7 @@ class Experiment:
         >>> exp.spent, exp.pending
         (1.0, ())
         """
+        refuse_in_memory(request_key=request_key)
         paid = checked_cost(cost)
         news = {at: Failed(at, paid) for at in map(self._number, plays)}
         for event in [event for event in news.values() if self._is_new(event)]:
@@ -464,7 +507,7 @@ class Experiment:
             if self._state.failures[arm] >= FAILURES_IN_A_ROW and arm not in self._state.aside:
                 self._add(ArmSetAside(arm))
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Say that a pending play is still being made: None, as in memory its time never ends.
 
         >>> from mfbandit import UCB, Bounded
@@ -472,10 +515,13 @@ class Experiment:
         >>> exp.renew(exp.ask()) is None
         True
         """
+        refuse_in_memory(request_key=request_key)
         (due,) = self.renew_many([play], lease).values()
         return due
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Say that pending plays are still being made: all of them, or none if one is refused.
 
         Raises:
@@ -486,13 +532,14 @@ class Experiment:
         >>> list(exp.renew_many(exp.ask(2)).values())
         [None, None]
         """
+        refuse_in_memory(request_key=request_key)
         refuse_in_memory(lease=lease)
         numbers = self._renewable(plays)
         for at in numbers:
             self._add(Renewed(at))
         return {self.play_id(at): None for at in numbers}
 
-    def add_results(self, results: Iterable[PastResult]) -> list[Play]:
+    def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
         """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made: a warm start.
 
         All of them, or none if one is refused. What they cost counts as spent; where that is not wanted, give a cost
@@ -504,8 +551,8 @@ class Experiment:
         >>> exp.spent, exp.stats.counts.tolist(), exp.ask().label
         (1.0, [[2, 0]], 'b')
         """
-        first = len(self._state.plays)
-        pairs = [self._past(first + i, *result) for i, result in enumerate(results)]
+        refuse_in_memory(request_key=request_key)
+        pairs = self._pairs(results)
         if pairs:
             self._say_opened()
         for asked, told in pairs:
@@ -513,7 +560,7 @@ class Experiment:
             self._learn(told)
         return [self.play(asked.play) for asked, _ in pairs]
 
-    def add_arm(self, label: str) -> int:
+    def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index.
 
         >>> from mfbandit import UCB, Bounded
@@ -521,13 +568,14 @@ class Experiment:
         >>> exp.add_arm("b")
         1
         """
+        refuse_in_memory(request_key=request_key)
         check_label(label)
         if label in self._state.index:
             raise InvalidArgument(f"arms must have different names, got {label!r} twice")
         self._add(ArmAdded(label))
         return len(self._state.labels) - 1
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name. It keeps its index and takes late results.
 
         >>> from mfbandit import UCB, Bounded
@@ -536,6 +584,7 @@ class Experiment:
         >>> exp.ask().label
         'b'
         """
+        refuse_in_memory(request_key=request_key)
         index = self._arm(arm)
         if index in self._state.retired:
             return
@@ -544,7 +593,7 @@ class Experiment:
             raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
         self._add(ArmRetired(index))
 
-    def restore_arm(self, arm: int | str) -> None:
+    def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
 
         >>> from mfbandit import UCB, Bounded
@@ -557,6 +606,7 @@ class Experiment:
         >>> exp.ask().label
         'a'
         """
+        refuse_in_memory(request_key=request_key)
         index = self._arm(arm)
         retired, aside = index in self._state.retired, index in self._state.aside
         if not retired and not aside:
@@ -566,7 +616,7 @@ class Experiment:
         if aside:
             self._add(ArmRestored(index))
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
 
         >>> from mfbandit import UCB, Bounded
@@ -576,10 +626,11 @@ class Experiment:
         Traceback (most recent call last):
         mfbandit.errors.ExperimentPaused: The experiment is paused; resume it to ask for plays
         """
+        refuse_in_memory(request_key=request_key)
         if not self._state.paused:
             self._add(Paused())
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again.
 
         >>> from mfbandit import UCB, Bounded
@@ -589,30 +640,36 @@ class Experiment:
         >>> exp.paused
         False
         """
+        refuse_in_memory(request_key=request_key)
         if self._state.paused:
             self._add(Resumed())
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited.
 
-        It cannot be less than what is spent and reserved already.
+        It cannot be less than what is spent and reserved already. A policy with a capital of its own, such as
+        :class:`~mfbandit.MFTopTwo`, gets the new one, too, if the two were equal. Else its own stays as it is.
 
-        >>> from mfbandit import UCB, Bounded
-        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
+        >>> from mfbandit import MFTopTwo
+        >>> exp = Experiment(MFTopTwo(capital=5), arms=2, fidelities=Fidelities([1]), capital=5)
         >>> exp.set_capital(10)
-        >>> exp.capital
-        10.0
+        >>> exp.capital, exp.policy.capital
+        (10.0, 10.0)
         """
+        refuse_in_memory(request_key=request_key)
         amount = None if capital is None else positive("capital", number("capital", capital))
         committed = self._state.committed
         if amount is not None and limit(amount) < committed:
             raise InvalidArgument(
-                f"capital must cover the {committed:g} that is spent or reserved already, got {capital}"
+                f"capital must cover the {plain(committed)} that is spent or reserved already, got {capital}"
             )
         if amount != self._state.capital:
+            policy = with_capital(self._state.policy, self._state.capital, amount)
             self._add(CapitalSet(amount))
+            if policy is not None:
+                self._add(PolicySet(policy_record(policy)))
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned.
 
         >>> from mfbandit import MFUCB, UCB, Bounded
@@ -621,6 +678,7 @@ class Experiment:
         >>> exp.policy
         MFUCB(rho=1.0)
         """
+        refuse_in_memory(request_key=request_key)
         check_is_policy(policy)
         record = policy_record(policy)
         policy_from_record(record)  # the log has to be enough to go on from
@@ -628,8 +686,9 @@ class Experiment:
             checked_choice(policy, replace(self._state.stats, memory=None), self._state.fidelities)
         if record != policy_record(self._state.policy):
             self._add(PolicySet(record))
+            self._test_biases()
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
 
         >>> from mfbandit import MFUCB, Bounded
@@ -639,13 +698,15 @@ class Experiment:
         >>> exp.fidelities.biases
         (0.3, 0.0)
         """
+        refuse_in_memory(request_key=request_key)
         changed = replace(self._state.fidelities, biases=biases)
         if self._state.stats.active.any():
             checked_choice(self._state.policy, self._state.stats, changed)
         if changed.biases != self._state.fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
+            self._test_biases()
 
-    def set_fidelities(self, fidelities: Fidelities) -> None:
+    def set_fidelities(self, fidelities: Fidelities, *, request_key: str | None = None) -> None:
         """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
 
         What was paid stays paid. A policy that remembers looks at all results again, one after the other. Whether the
@@ -658,10 +719,12 @@ class Experiment:
         >>> exp.spent, exp.ask().cost
         (1.0, 2.0)
         """
+        refuse_in_memory(request_key=request_key)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if len(fidelities) != len(self._state.fidelities):
             raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
+        check_fidelity_names(fidelities)
         record = json.loads(json.dumps(fidelities_record(fidelities)))  # as a log that is read back has it
         if fidelities_from_record(record, known=concentrations(self._state.fidelities)) != fidelities:
             raise InvalidArgument("fidelities must have concentrations of the package, or those they had before")
@@ -669,8 +732,9 @@ class Experiment:
             checked_choice(self._state.policy, replace(self._state.stats, memory=None), fidelities)
         if fidelities != self._state.fidelities:
             self._add(FidelitiesSet(record))
+            self._test_biases()
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people.
 
         >>> from mfbandit import UCB, Bounded
@@ -679,8 +743,10 @@ class Experiment:
         >>> exp.log
         (Noted(text='the landing page changed today'),)
         """
+        refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
+        check_text("text must be", text)
         self._add(Noted(text))
 
     def with_patience(self, seconds: float) -> Self:
@@ -736,7 +802,7 @@ class Experiment:
         """The experiment of a :attr:`definition` before its first event, under its own id.
 
         Args:
-            definition: id, policy, arms, fidelities and capital.
+            definition: id, policy, arms, fidelities, capital, and widen if it is True.
             policy: the policy, where it is one of your own and not the package's.
             fidelities: the fidelities, where their concentration is one of your own.
 
@@ -745,14 +811,15 @@ class Experiment:
         >>> Experiment.from_definition(exp.definition).id == exp.id
         True
         """
-        given = fidelities or fidelities_from_record(definition["fidelities"])
+        given, arms = fidelities or fidelities_from_record(definition["fidelities"]), definition["arms"]
         if list(given.costs) != [*(definition["fidelities"].get("costs") or ())]:
             raise InvalidArgument(f"fidelities must have the saved costs, got {list(given.costs)}")
         experiment = cls(
             policy or policy_from_record(definition["policy"]),
-            arms=definition["arms"],
+            arms=SavedLabels(arms) if isinstance(arms, list) else arms,
             fidelities=given,
             capital=definition["capital"],
+            widen=definition.get("widen", False),
         )
         experiment._id = str(definition["id"])
         return experiment
@@ -792,6 +859,41 @@ class Experiment:
         arm, fidelity = self._state.plays[number]
         cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
         return Play(self.play_id(number), arm, fidelity, cost, label)
+
+    def check_results(self, results: Iterable[PastResult]) -> None:
+        """Refuse what :meth:`add_results` would refuse, and change nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.check_results([("b", 0, 0.5, None)])
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: arm must be the name of an arm, got 'b'
+        """
+        self._pairs(results)
+
+    def number(self, play: Play | str) -> int:
+        """The number of a play, counted from 0 in the order of asking.
+
+        Raises:
+            UnknownPlay: the play was not asked from this experiment.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.number(exp.ask())
+        0
+        """
+        return self._number(play)
+
+    def note_unchanged(self) -> None:
+        """Write down that a request changed nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.note_unchanged()
+        >>> exp.log
+        (Unchanged(),)
+        """
+        self._add(Unchanged())
 
     def begin_incarnation(self) -> None:
         """Give plays asked for from now on ids that no other copy of this experiment gives out.
@@ -847,8 +949,24 @@ class Experiment:
         arm = self._state.plays.arms[event.play]
         if arm in self._state.aside:
             self._add(ArmRestored(arm))
-        for fidelity, arm, needed in self._assumptions.refuted_by(event.play, self._state):
+        if uses_biases(self._state.policy):
+            self._say_refuted(self._assumptions.refuted_by(event.play, self._state))
+
+    def _test_biases(self) -> None:
+        """Say so in the log if results so far refute what is assumed from now on."""
+        if uses_biases(self._state.policy):
+            found = refuting(self._state.stats, self._state.fidelities)
+            self._say_refuted([one for one in found if one[:2] not in self._state.refuted])
+
+    def _say_refuted(self, found: Sequence[tuple[int, int, float]]) -> None:
+        for fidelity, arm, needed in found:
             self._add(BiasRefuted(fidelity, arm, needed))
+        if found and self._widen:
+            self._add(BiasesWidened(list(self.audit().suggested or ())))
+
+    @property
+    def _refuted_fidelities(self) -> list[int]:
+        return sorted({fidelity for fidelity, _ in self.refuted}) if self._state.refuted else []
 
     def _ask_one(self) -> Play:
         if self._state.paused:
@@ -872,8 +990,8 @@ class Experiment:
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
-                f"The next play costs {cost:g} (fidelity {fidelity}), and only {left:g} of the capital "
-                f"{self._state.capital:g} is left"
+                f"The next play costs {plain(cost)} (fidelity {fidelity}), and only {plain(left)} of the capital "
+                f"{plain(self._state.capital)} is left"
             )
         return arm, fidelity
 
@@ -924,9 +1042,15 @@ class Experiment:
         self._assumptions.check_reward(value, fidelity)
         return value
 
+    def _pairs(self, results: Iterable[PastResult]) -> list[tuple[Asked, Told]]:
+        first = len(self._state.plays)
+        return [self._past(first + i, *result) for i, result in enumerate(results)]
+
     def _past(
-        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None
+        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None, name: str | None = None
     ) -> tuple[Asked, Told]:
+        if name is not None:
+            refuse_in_memory(id=name)
         index = self._arm(arm)
         if index in self._state.retired:
             raise InvalidArgument(f"arm must be one that takes part, got {arm!r}, which is retired")

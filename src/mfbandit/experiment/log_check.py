@@ -10,6 +10,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -24,6 +25,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.incarnations import PATTERN
 from mfbandit.experiment.state import State
@@ -91,6 +93,8 @@ def _about_settings(state: State, event: Event) -> bool:
 
 def _about_the_store(_: State, event: Event) -> bool:
     match event:
+        case Unchanged():
+            return True
         case LeasesExtended(seconds):
             return _finite(seconds)
         case Opened(incarnation):
@@ -103,7 +107,7 @@ def _about_fidelities(state: State, event: Event) -> bool:
     match event:
         case BiasRefuted(fidelity, arm, needed):
             return _below(fidelity, number - 1) and _below(arm, len(state.labels)) and _finite(needed)
-        case BiasesSet(biases):
+        case BiasesSet(biases) | BiasesWidened(biases):
             return isinstance(biases, list | tuple) and len(biases) == number
         case FidelitiesSet(fidelities):
             costs = fidelities.get("costs") if isinstance(fidelities, dict) else None

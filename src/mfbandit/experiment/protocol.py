@@ -15,8 +15,12 @@ from mfbandit.policies import Policy
 Result: TypeAlias = tuple[Play | str, float, float | None]
 """A play or its id, its reward, and what it really cost (None: what its fidelity costs)."""
 
-PastResult: TypeAlias = tuple[int | str, int, float, float | None]
-"""An arm or its name, a fidelity, a reward, and what it cost (None: what its fidelity costs)."""
+PastResult: TypeAlias = (
+    tuple[int | str, int, float, float | None] | tuple[int | str, int, float, float | None, str | None]
+)
+"""An arm or its name, a fidelity, a reward, what it cost (None: what its fidelity costs), and maybe an id.
+
+In a store and at a service, a result whose id is there already is not added again, ever."""
 
 
 class Status(TypedDict):
@@ -40,14 +44,19 @@ class Status(TypedDict):
     set_aside: list[int]
     best: int | None
     best_label: str | None
+    doubt: str | None
+    runner_up: int | None
+    runner_up_label: str | None
+    widen: bool
     warnings: list[str]
 
 
 class AnyExperiment(Protocol):
     """Ask which play to make, tell what came of it. Every kind of experiment offers all of this.
 
-    In memory plays have no leases and requests no keys: there ``lease`` is None, ``renew`` has nothing to do, and
-    ``ask`` refuses a lease or a key.
+    Every verb takes a request key: the same request with the same key is done once, and answered as before; another
+    request with that key is a :class:`~mfbandit.Conflict`. In memory plays have no leases and requests no keys: there
+    ``lease`` is None, ``renew`` has nothing to do, and a lease or a key is refused.
     """
 
     # What it is made of
@@ -75,6 +84,11 @@ class AnyExperiment(Protocol):
     @property
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
+        ...
+
+    @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
         ...
 
     @property
@@ -154,7 +168,7 @@ class AnyExperiment(Protocol):
         ...
 
     def best(self) -> int:
-        """The arm that the policy would recommend now."""
+        """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
         ...
 
     def bounds(self, rho: float | None = None) -> Bounds:
@@ -185,67 +199,71 @@ class AnyExperiment(Protocol):
         """Ask again and again until the next play does not fit into the capital."""
         ...
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order."""
         ...
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results: all of them, or none if one is refused."""
         ...
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
         ...
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give many plays up: all of them, or none if one is refused."""
         ...
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Make the lease of a pending play longer, counted from now; returns when it ends, None for never."""
         ...
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Make the leases of many pending plays longer: all of them, or none; when they end, by their ids."""
         ...
 
-    def add_results(self, results: Iterable[PastResult]) -> list[Play]:
+    def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
         """Take in results from elsewhere, as plays already made: a warm start."""
         ...
 
-    def add_arm(self, label: str) -> int:
+    def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""
         ...
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name."""
         ...
 
-    def restore_arm(self, arm: int | str) -> None:
+    def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again."""
         ...
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
         ...
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again."""
         ...
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost; None is unlimited."""
         ...
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy pick plays from now on, with all that was learned."""
         ...
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on."""
         ...
 
-    def note(self, text: str) -> None:
+    def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
         ...
 

@@ -18,6 +18,7 @@ from mfbandit.experiment.events import (
     ArmSetAside,
     Asked,
     BiasesSet,
+    BiasesWidened,
     BiasRefuted,
     CapitalSet,
     Event,
@@ -32,6 +33,7 @@ from mfbandit.experiment.events import (
     Renewed,
     Resumed,
     Told,
+    Unchanged,
 )
 from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
@@ -213,7 +215,7 @@ class State:
     def _bias_refuted(self, event: BiasRefuted) -> None:
         self.refuted[event.fidelity, event.arm] = event.needed
 
-    def _biases_set(self, event: BiasesSet) -> None:
+    def _biases_set(self, event: BiasesSet | BiasesWidened) -> None:
         self.fidelities = replace(self.fidelities, biases=event.biases)
         self.refuted.clear()
 
@@ -228,7 +230,7 @@ class State:
     def _opened(self, event: Opened) -> None:
         self.incarnations.begin(len(self.plays), event.incarnation)
 
-    def _nothing(self, _: Renewed | Noted | LeasesExtended) -> None:
+    def _nothing(self, _: Renewed | Noted | LeasesExtended | Unchanged) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
@@ -366,10 +368,12 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     Noted: State._nothing,
     BiasRefuted: State._bias_refuted,
     BiasesSet: State._biases_set,
+    BiasesWidened: State._biases_set,
     FidelitiesSet: State._fidelities_set,
     ArmReinstated: State._arm_reinstated,
     LeasesExtended: State._nothing,
     Opened: State._opened,
+    Unchanged: State._nothing,
 }
 
 

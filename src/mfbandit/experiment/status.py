@@ -2,7 +2,6 @@
 
 from typing import TYPE_CHECKING
 
-from mfbandit.errors import NoResults
 from mfbandit.experiment.protocol import Status
 from mfbandit.experiment.serialization import fidelities_record, policy_record
 
@@ -25,11 +24,8 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
     >>> found["state"], found["spent"], found["results"], found["best_label"]
     ('running', 1.0, [1], 'a')
     """
-    try:
-        best: int | None = experiment.best()
-    except NoResults:
-        best = None
-    labels = experiment.arms
+    labels, headline = experiment.arms, experiment.headline()
+    best, other = headline.best, headline.runner_up
     return {
         "id": experiment.id,
         "state": experiment.state,
@@ -47,5 +43,9 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "set_aside": list(experiment.set_aside),
         "best": best,
         "best_label": None if best is None else labels[best],
+        "doubt": headline.doubt,
+        "runner_up": other,
+        "runner_up_label": None if other is None else labels[other],
+        "widen": experiment.widen,
         "warnings": [*(experiment.audit().warnings if experiment.refuted else ()), *experiment.incidents],
     }

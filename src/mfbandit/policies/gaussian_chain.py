@@ -6,11 +6,12 @@ from typing import TypeVar
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core import Stats
 
 NOISE_WEIGHT = 5.0  # of the noise at the fidelity below, in results
 SPREAD_FLOOR = 0.01  # of τ_0², as a share of the noise: equal first results do not mean equal arms
+INTERVAL_DEVIATIONS = 1.96  # of a 95 % interval
 DEVIATION_FLOOR = 1e-9  # of every standard deviation, as a share of the size of rewards
 
 
@@ -63,6 +64,11 @@ class Posterior:
         self.values = self.filtered[-1]
         self.deviations: FloatArray = np.sqrt(variances[-1])
 
+    def intervals(self, seen: BoolArray) -> tuple[FloatArray, FloatArray]:
+        """Compute the ends of 95 % intervals for μ^(M)_k; −∞ and ∞ for arms that are not ``seen``; shape (K,) each."""
+        half = np.where(seen, INTERVAL_DEVIATIONS * self.deviations, np.inf)
+        return self.values - half, self.values + half
+
     def smoothed(self) -> FloatArray:
         """Compute E μ^(m)_k given all results; shape (R, K)."""
         smooth = self.filtered.copy()
@@ -73,7 +79,8 @@ class Posterior:
     def information_per_cost(self, row: int, arm: int, cost: float) -> float:
         """Compute Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m): how much a play reduces Var μ^(M), per cost."""
         link = float(self.links[row, arm])
-        return link * (link / ((float(self.variances[row, arm]) + float(self.noise[row])) * cost))
+        variance = (float(self.variances[row, arm]) + float(self.noise[row])) * cost
+        return link * (link / variance) if variance else 0.0  # rewards so close that their variance is 0
 
     def most_informative(self, arm: int, costs: list[float]) -> int:
         """Return the row with the most information per cost, the lowest among ties."""

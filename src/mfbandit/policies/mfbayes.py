@@ -2,10 +2,11 @@
 
 import math
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.typing import BoolArray, FloatArray
 from mfbandit._internal.validation import number, positive
 from mfbandit.core import Fidelities, Stats, most_promising, safest
 from mfbandit.errors import InvalidArgument
@@ -71,6 +72,8 @@ class MFBayes:
     >>> MFBayes().choose(Stats.empty(fidelities=2, arms=3), Fidelities(costs=[1, 10]))
     (0, 0)
     """
+
+    uses_biases: ClassVar[bool] = False
 
     r0: float = 0.5
     nu0: float = 2.0
@@ -146,6 +149,19 @@ class MFBayes:
             return safest(np.where(seen, self.index(stats, fidelities), -np.inf), stats)
         values = Posterior(chain, stats.told, self.used(fidelities)).values
         return safest(np.where(seen, values, -np.inf), stats)
+
+    def intervals(self, stats: Stats, fidelities: Fidelities) -> tuple[FloatArray, FloatArray]:
+        """Compute the ends of 95 % posterior intervals for μ^(M)_k; nothing is known before the first fit.
+
+        >>> stats = Stats.empty(fidelities=1, arms=2)
+        >>> MFBayes().intervals(stats, Fidelities(costs=[1]))[0].tolist()
+        [-inf, -inf]
+        """
+        chain = self._memory(stats, fidelities)
+        if chain is None:
+            return np.full(len(stats.active), -np.inf), np.full(len(stats.active), np.inf)
+        seen: BoolArray = stats.counts.sum(axis=0) > 0
+        return Posterior(chain, stats.told, self.used(fidelities)).intervals(seen)
 
     def _memory(self, stats: Stats, fidelities: Fidelities) -> MFBayesMemory | None:
         # A caller may pass stats without a memory: then it is computed from the results.

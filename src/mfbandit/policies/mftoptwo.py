@@ -1,6 +1,7 @@
 """MFTopTwo: best-arm identification with a known capital; needs neither biases nor a noise scale."""
 
 from dataclasses import dataclass, replace
+from typing import ClassVar
 
 import numpy as np
 
@@ -67,6 +68,8 @@ class MFTopTwo:
     >>> policy.choose(Stats.empty(fidelities=3, arms=10), Fidelities(costs=[1, 4, 16]))
     (0, 1)
     """
+
+    uses_biases: ClassVar[bool] = False
 
     capital: float
     share: float = 0.75
@@ -158,6 +161,19 @@ class MFTopTwo:
         """Return the active arm with the highest E μ^(M)_k."""
         seen = stats.counts.any(axis=0)
         return safest(np.where(seen, self.index(stats, fidelities), -np.inf), stats)
+
+    def intervals(self, stats: Stats, fidelities: Fidelities) -> tuple[FloatArray, FloatArray]:
+        """Compute the ends of 95 % posterior intervals for μ^(M)_k; −∞ and ∞ for arms without a result.
+
+        >>> stats = Stats.empty(fidelities=1, arms=2)
+        >>> MFTopTwo(capital=9).intervals(stats, Fidelities(costs=[1]))[1].tolist()
+        [inf, inf]
+        """
+        seen: BoolArray = stats.counts.sum(axis=0) > 0
+        if not seen.any():
+            return np.full(len(seen), -np.inf), np.full(len(seen), np.inf)
+        chain = self._memory(stats, fidelities)
+        return Posterior(chain, stats.told, list(chain.rows)).intervals(seen)
 
     def _memory(self, stats: Stats, fidelities: Fidelities) -> MFTopTwoMemory:
         # Without a memory, or after costs have changed, it is computed from the results.

@@ -32,6 +32,35 @@ class Policy(Protocol):
 
 
 @runtime_checkable
+class HasIntervals(Protocol):
+    """A policy that knows by itself where an arm's mean lies, such as one with a posterior.
+
+    Its intervals are shown where confidence bounds cannot be had: the noise or the biases are not known.
+    """
+
+    def intervals(self, stats: Stats, fidelities: Fidelities) -> tuple[FloatArray, FloatArray]:
+        """Compute the ends of a 95 % interval for each arm's mean at the highest fidelity.
+
+        Returns:
+            Lower and upper ends, shape (K,) each; −∞ and ∞ where nothing is known.
+        """
+        ...
+
+
+def uses_biases(policy: Policy) -> bool:
+    """Tell whether a policy relies on the assumed biases; one of your own does, unless it says otherwise.
+
+    A class says so by an attribute ``uses_biases: ClassVar[bool] = False``. An experiment then does not test after each
+    result whether they hold, and warns of none.
+
+    >>> from mfbandit.policies import MFUCB, UCB
+    >>> uses_biases(MFUCB()), uses_biases(UCB())
+    (True, False)
+    """
+    return bool(getattr(policy, "uses_biases", True))
+
+
+@runtime_checkable
 class Remembers(Protocol):
     """A policy with a memory, such as a fitted model.
 

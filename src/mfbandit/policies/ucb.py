@@ -1,6 +1,7 @@
 """UCB: upper confidence bounds at the highest fidelity alone."""
 
 from dataclasses import dataclass
+from typing import ClassVar
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import flag, positive
@@ -28,6 +29,8 @@ class UCB:
         Garivier, Cappé, The KL-UCB Algorithm for Bounded Stochastic Bandits and Beyond, COLT 2011.
         Auer, Using Confidence Bounds for Exploitation-Exploration Trade-offs, JMLR 2003.
     """
+
+    uses_biases: ClassVar[bool] = False
 
     rho: float = 2.0
     kl: bool = False

@@ -9,6 +9,7 @@ from typing import TypeAlias
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument, ReplayExhausted
@@ -275,8 +276,8 @@ def _check_replay(means: FloatArray, rewards: Replay) -> None:
     if wrong.any():
         m, k = (int(i) for i in np.argwhere(wrong)[0])
         raise InvalidArgument(
-            f"means must be the averages of the samples (Replay.means), got {means[m, k]:.6g} for arm {k} at "
-            f"fidelity {m}, whose samples average {rewards.means[m, k]:.6g}"
+            f"means must be the averages of the samples (Replay.means), got {plain(means[m, k])} for arm {k} at "
+            f"fidelity {m}, whose samples average {plain(rewards.means[m, k])}"
         )
 
 
@@ -288,7 +289,7 @@ def _check_biases(means: FloatArray, fidelities: Fidelities) -> None:
     if broken.any():
         m, k = (int(i) for i in np.argwhere(broken)[0])
         raise InvalidArgument(
-            f"means must lie within their biases of those at the highest fidelity, got {means[m, k]:.6g} for arm {k} "
-            f"at fidelity {m}, {bias[m, k]:.6g} from {means[-1, k]:.6g}, and a bias of "
-            f"{fidelities.known_biases[m]:.6g} (misspecified=True allows this)"
+            f"means must lie within their biases of those at the highest fidelity, got {plain(means[m, k])} for arm "
+            f"{k} at fidelity {m}, {plain(bias[m, k])} from {plain(means[-1, k])}, and a bias of "
+            f"{plain(fidelities.known_biases[m])} (misspecified=True allows this)"
         )

@@ -18,6 +18,7 @@ from sklearn.utils import check_random_state, indexable
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_method_params
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import flag, number, positive, whole
@@ -268,7 +269,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         if number("capital", capital) < needed * (1 - 1e-9):
             raise InvalidArgument(
                 f"capital must pay for one play of each of the {arms} candidates at the lowest fidelity, "
-                f"{needed:.4g}, got {self.capital}"
+                f"{plain(needed, 4)}, got {self.capital}"
             )
         return capital
 
@@ -303,7 +304,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Print a line for each tenth of the capital, where there is no bar."""
         capital, spent = scheduler.experiment.capital or 1.0, scheduler.experiment.spent
         if self.verbose and (int(10 * spent / capital) > int(10 * before / capital) or before == 0):
-            line = f"searching: {len(scheduler.trials)} fits, {spent:.4g} of {capital:.4g} spent"
+            line = f"searching: {len(scheduler.trials)} fits, {plain(spent, 4)} of {plain(capital, 4)} spent"
             print_line(line, on_terminal=False)
 
     def _set_results(self, scheduler: SearchScheduler, runner: FitRunner, order: IntArray, *, stopped: bool) -> None:
@@ -359,8 +360,8 @@ def _warn_of_failures(scheduler: SearchScheduler) -> None:
     if untried > 0 and scheduler.seconds:
         needed = arms * scheduler.fidelities.costs[0]
         warnings.warn(
-            f"the capital of {experiment.capital:.4g} s was spent before {untried} of {arms} candidates "
-            f"were tried; about {needed:.3g} s would pay for one play of each at the lowest fidelity",
+            f"the capital of {plain(experiment.capital or 0.0, 4)} s was spent before {untried} of {arms} candidates "
+            f"were tried; about {plain(needed, 3)} s would pay for one play of each at the lowest fidelity",
             UserWarning,
             stacklevel=4,
         )

@@ -7,8 +7,12 @@ from typing import Any
 from mfbandit._internal.typing import JSON
 
 
-def api_page(document: dict[str, Any]) -> str:
+def api_page(document: dict[str, Any], root: str = "") -> str:
     """Render a page that lists every route: what it does and what it takes.
+
+    Args:
+        document: the OpenAPI document.
+        root: what comes before every path, behind a proxy.
 
     >>> page = api_page({"info": {"title": "t", "version": "1"}, "paths": {"/x": {"get": {"description": "<b>"}}}})
     >>> "&lt;b&gt;" in page, "<script" in page
@@ -19,16 +23,16 @@ def api_page(document: dict[str, Any]) -> str:
     for path, methods in document["paths"].items():
         for method, route in methods.items():
             tag = (route.get("tags") or ["other"])[0]
-            groups.setdefault(tag, []).append(_route(document, method, path, route))
+            groups.setdefault(tag, []).append(_route(document, method, root + path, route))
     parts = [f"<h2>{escape(tag)}</h2>\n{''.join(routes)}" for tag, routes in groups.items()]
     title = f"{escape(info['title'])} {escape(info['version'])}"
     return (
         f'<!doctype html>\n<html lang="en"><head><meta charset="utf-8"><title>{title}</title>'
         f'<meta name="viewport" content="width=device-width, initial-scale=1">'
-        '<link rel="icon" href="data:,"><link rel="stylesheet" href="/static/style.css"></head><body><main>'
+        f'<link rel="icon" href="data:,"><link rel="stylesheet" href="{root}/static/style.css"></head><body><main>'
         f"<h1>{title}</h1><p>{escape(info.get('summary', ''))}</p>"
         "<p>Bodies are JSON. Where the store has tokens, send <code>Authorization: Bearer mfb_...</code>. Errors are "
-        "problem details (RFC 9457). For programs there is <a href='/openapi.json'>openapi.json</a>.</p>"
+        f"problem details (RFC 9457). For programs there is <a href='{root}/openapi.json'>openapi.json</a>.</p>"
         f"{''.join(parts)}</main></body></html>"
     )
 

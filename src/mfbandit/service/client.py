@@ -71,20 +71,23 @@ class RemoteStore:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
+        widen: bool = False,
         lease: float | None = DEFAULT_LEASE_SECONDS,
+        request_key: str | None = None,
     ) -> RemoteExperiment:
         """Create an experiment, as :meth:`mfbandit.Store.create` does."""
         # Made in memory first: a wrong argument is refused in the same words, and nothing is sent.
         check_name(name)
-        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
+        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen)
         body = {
             "name": name,
             "policy": policy_record(policy),
             "arms": list(plain.arms),
             "fidelities": fidelities_record(fidelities),
             "capital": plain.capital,
+            "widen": plain.widen,
             "lease": None if lease is None else positive("lease", lease),
-            "request_key": new_key(),
+            "request_key": request_key or new_key(),
         }
         self._transport.post("/api/experiments", body)
         return RemoteExperiment(self._transport, name)
@@ -97,20 +100,28 @@ class RemoteStore:
 
     def list(self) -> tuple[str, ...]:
         """Return the names of all experiments, oldest first."""
-        return tuple(self._transport.get("/api/experiments")["experiments"])
+        names: list[str] = []
+        after: int | None = 0
+        while after is not None:
+            page = self._transport.get("/api/experiments", after=after)
+            names, after = names + page["experiments"], page["next"]
+        return tuple(names)
 
-    def delete(self, name: str, *, confirm: str) -> None:
+    def delete(self, name: str, *, confirm: str, request_key: str | None = None) -> None:
         """Delete an experiment and its log, for good; ``confirm`` is its name again."""
         check_name(name)
-        self._transport.delete(f"/api/experiments/{quote(name, safe='')}", gone=UnknownExperiment, confirm=confirm)
+        path, key = f"/api/experiments/{quote(name, safe='')}", request_key or new_key()
+        self._transport.delete(path, gone=UnknownExperiment, confirm=confirm, request_key=key)
 
-    def create_token(self, name: str, scope: str) -> str:
+    def create_token(self, name: str, scope: str, *, request_key: str | None = None) -> str:
         """Create a bearer token; it cannot be shown again."""
-        return str(self._transport.post("/api/tokens", {"name": name, "scope": scope})["token"])
+        body = {"name": name, "scope": scope, "request_key": request_key or new_key()}
+        return str(self._transport.post("/api/tokens", body)["token"])
 
-    def revoke_token(self, token: str) -> None:
+    def revoke_token(self, token: str, *, request_key: str | None = None) -> None:
         """Revoke a token, by its id."""
-        self._transport.delete(f"/api/tokens/{quote(token, safe='')}", gone=InvalidArgument)
+        path, key = f"/api/tokens/{quote(token, safe='')}", request_key or new_key()
+        self._transport.delete(path, gone=InvalidArgument, request_key=key)
 
     def tokens(self) -> dict[str, dict[str, Any]]:
         """Return id, name, scope and time of creation of all tokens, by their ids."""

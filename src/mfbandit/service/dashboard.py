@@ -1,26 +1,31 @@
 """The dashboard: server-rendered pages that update themselves, and controls that ask for confirmation."""
 
-from collections.abc import Callable
+import re
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from importlib.resources import files
-from typing import Annotated
-from urllib.parse import parse_qs, quote
+from typing import Annotated, Any
+from urllib.parse import parse_qs, quote, unquote
 
 from fastapi import FastAPI, HTTPException, Query, Request
 from fastapi.responses import HTMLResponse, RedirectResponse, Response
 from jinja2 import Environment, PackageLoader, StrictUndefined
 from markupsafe import Markup, escape
+from starlette.concurrency import run_in_threadpool
 
-from mfbandit._internal.formatting import readable
-from mfbandit._internal.limits import MAX_FORM_FIELDS
+from mfbandit._internal.formatting import plain, readable
+from mfbandit._internal.limits import MAX_EVENT_NUMBER, MAX_FORM_FIELDS, SESSION_SECONDS
 from mfbandit.errors import InvalidArgument, MFBanditError
 from mfbandit.service.error_handlers import log_internal_error, request_name
 from mfbandit.service.lanes import Lanes
-from mfbandit.service.middleware import COOKIE_NAME, token_of
+from mfbandit.service.list_rows import ListRows
+from mfbandit.service.middleware import CLOSED, bearer_of, session_of
 from mfbandit.service.problem_details import ProblemDetail, problem_of
+from mfbandit.service.public_address import ADDRESS, PublicAddress
 from mfbandit.service.schemas import ExperimentName
-from mfbandit.service.view_models import experiment_view, list_row
-from mfbandit.store import DurableExperiment, Store
+from mfbandit.service.view_models import experiment_view
+from mfbandit.store import DurableExperiment, Sessions, Store
+from mfbandit.store.tokens import Token
 
 STATIC_FILES = {
     "style.css": "text/css; charset=utf-8",
@@ -30,7 +35,8 @@ STATIC_FILES = {
     "uplot-1.6.32.min.css": "text/css; charset=utf-8",
     "LICENSES.txt": "text/plain; charset=utf-8",
 }
-SIGNED_IN_SECONDS = 30 * 24 * 3600
+EXPERIMENTS_PER_PAGE = 50
+After = Annotated[int, Query(ge=0, le=MAX_EVENT_NUMBER)]
 
 
 @dataclass(frozen=True)
@@ -115,8 +121,8 @@ CONTROLS = {
     "biases": Control(
         "Change the biases of {name}?",
         lambda experiment, fields: (
-            f"The policy assumes biases of {', '.join(f'{bias:g}' for bias in _biases(fields['biases']))} from now on, "
-            f"instead of {', '.join(f'{bias:g}' for bias in experiment.fidelities.biases or ())}. Larger biases make "
+            f"The policy assumes biases of {_listed(_biases(fields['biases']))} from now on, "
+            f"instead of {_listed(experiment.fidelities.biases or ())}. Larger biases make "
             f"it look longer before it trusts a cheap fidelity. Whether they hold is tested again from the start."
         ),
         "Change the biases",
@@ -124,6 +130,10 @@ CONTROLS = {
         ("biases",),
     ),
 }
+
+
+def _listed(biases: Sequence[float]) -> str:
+    return ", ".join(plain(bias, thousands="") for bias in biases)
 
 
 def _amount(capital: float | None) -> str:
@@ -149,46 +159,69 @@ class Pages:
 
     Args:
         store: where the experiments are.
+        sessions: of people who signed in.
     """
 
-    def __init__(self, store: Store) -> None:
-        self._store = store
+    def __init__(self, store: Store, sessions: Sessions) -> None:
+        self._store, self._sessions = store, sessions
         loader = PackageLoader("mfbandit.service")
         self._templates = Environment(loader=loader, autoescape=True, undefined=StrictUndefined, auto_reload=False)
         self._templates.globals["bar"] = bar
 
     def show(self, request: Request, template: str, *, code: int = 200, **values: object) -> HTMLResponse:
         """Render a page."""
-        token = token_of(dict(request.scope["headers"]))
         text = self._templates.get_template(f"{template}.html").render(
             store=self._store.name.rpartition("/")[2],
-            signed_in=bool(token),
+            root=_root(request),
+            signed_in=self._token(request) is not None,
             may_write=self.allows(request, "write"),
             **values,
         )
-        return HTMLResponse(text, code)
+        return HTMLResponse(text.encode("utf-8", "backslashreplace"), code)  # earlier versions took any text for a name
 
     def allows(self, request: Request, scope: str) -> bool:
         """Tell whether the request's token allows this scope."""
-        if not self._store.tokens():
+        if not self._store.needs_token():
             return True
-        token = self._store.token(token_of(dict(request.scope["headers"])))
+        token = self._token(request)
         return token is not None and token.allows(scope)
 
+    def _token(self, request: Request) -> Token | None:
+        session = _session(request)
+        return self._sessions.token(session) if session else self._store.token(bearer_of(_headers(request)))
 
-def add_pages(app: FastAPI, store: Store) -> None:
+
+def _headers(request: Request) -> dict[bytes, bytes]:
+    return dict(request.scope["headers"])
+
+
+def _address(request: Request) -> PublicAddress:
+    address: PublicAddress = request.scope[ADDRESS]
+    return address
+
+
+def _root(request: Request) -> str:
+    """Return what comes before every path of the service."""
+    return _address(request).root_path
+
+
+def _session(request: Request) -> str:
+    return session_of(_headers(request), _address(request))
+
+
+def add_pages(app: FastAPI, store: Store, sessions: Sessions) -> None:
     """Add the routes of the dashboard.
 
     >>> import tempfile
     >>> app = FastAPI()
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/ads.db") as store:
-    ...     add_pages(app, store)
+    ...     add_pages(app, store, Sessions(store))
     >>> "/sign-in" in {route.path for route in app.routes}
     True
     """
-    pages = Pages(store)
+    pages = Pages(store, sessions)
     _add_static(app)
-    _add_sign_in(app, store, pages)
+    _add_sign_in(app, store, sessions, pages)
     _add_views(app, store, pages)
     _add_controls(app, store, pages)
 
@@ -206,44 +239,64 @@ def _add_static(app: FastAPI) -> None:
         return Response(contents[name], media_type=STATIC_FILES[name], headers={"cache-control": caching})
 
 
-def _add_sign_in(app: FastAPI, store: Store, pages: Pages) -> None:
+def _add_sign_in(app: FastAPI, store: Store, sessions: Sessions, pages: Pages) -> None:
     @app.get("/sign-in", include_in_schema=False)
     async def form(request: Request, goal: Annotated[str, Query(alias="next")] = "/") -> Response:
-        return pages.show(request, "sign-in", wrong="", next=_local(goal))
+        closed = CLOSED if store.needs_token() and not store.tokens() else ""
+        return pages.show(request, "sign-in", closed=closed, wrong="", next=_local(goal))
 
     @app.post("/sign-in", include_in_schema=False)
     async def sign_in(request: Request) -> Response:
         fields = await _form(request)
-        text = fields.get("token", "").strip()
-        if store.token(text) is None:
+        goal = _local(fields.get("next", "/"))
+        token = store.token(fields.get("token", "").strip())
+        if token is None:
             wrong = "The token is not one of this store's."
-            return pages.show(request, "sign-in", code=401, wrong=wrong, next=_local(fields.get("next", "/")))
-        answer = RedirectResponse(_local(fields.get("next", "/")), 303)
-        secure = request.url.scheme == "https"
-        answer.set_cookie(COOKIE_NAME, text, max_age=SIGNED_IN_SECONDS, httponly=True, samesite="strict", secure=secure)
-        return answer
+            return pages.show(request, "sign-in", code=401, closed="", wrong=wrong, next=goal)
+
+        def signed_in() -> Response:
+            sessions.end(_session(request))  # whoever had this browser before
+            answer = RedirectResponse(_root(request) + goal, 303)
+            answer.set_cookie(value=sessions.start(token), max_age=int(SESSION_SECONDS), **_cookie(request))
+            return answer
+
+        return await run_in_threadpool(_or_message, pages, request, "/sign-in", signed_in)
 
     @app.post("/sign-out", include_in_schema=False)
-    async def sign_out() -> Response:
-        answer = RedirectResponse("/sign-in", 303)
-        answer.delete_cookie(COOKIE_NAME, httponly=True, samesite="strict")
-        return answer
+    async def sign_out(request: Request) -> Response:
+        def signed_out() -> Response:
+            sessions.end(_session(request))
+            answer = RedirectResponse(f"{_root(request)}/sign-in", 303)
+            answer.delete_cookie(**_cookie(request))
+            return answer
+
+        return await run_in_threadpool(_or_message, pages, request, "/sign-in", signed_out)
+
+
+def _cookie(request: Request) -> dict[str, Any]:
+    """Return what setting the cookie and deleting it have in common."""
+    address = _address(request)
+    where = {"key": address.cookie, "path": address.root_path or "/", "secure": address.secure}
+    return {**where, "httponly": True, "samesite": "strict"}
 
 
 def _add_views(app: FastAPI, store: Store, pages: Pages) -> None:
-    def listing(request: Request, template: str) -> Response:
-        return pages.show(request, template, experiments=[list_row(store.open(name)) for name in store.list()])
+    rows = ListRows(store)
+
+    def listing(request: Request, template: str, after: int) -> Response:
+        names, following = store.list_page(after=after, limit=EXPERIMENTS_PER_PAGE)
+        return pages.show(request, template, experiments=rows.of(names), after=after, next_page=following)
 
     def view(request: Request, template: str, name: str) -> Response:
         return pages.show(request, template, view=experiment_view(store.open(name)))
 
     @app.get("/", include_in_schema=False)
-    def start(request: Request) -> Response:
-        return _or_message(pages, request, "/", lambda: listing(request, "list"))
+    def start(request: Request, after: After = 0) -> Response:
+        return _or_message(pages, request, "/", lambda: listing(request, "list", after))
 
     @app.get("/live", include_in_schema=False)
-    def live_list(request: Request) -> Response:
-        return listing(request, "list-live")
+    def live_list(request: Request, after: After = 0) -> Response:
+        return listing(request, "list-live", after)
 
     @app.get("/experiments/{name}", include_in_schema=False)
     def experiment(request: Request, name: ExperimentName) -> Response:
@@ -285,7 +338,7 @@ def _add_controls(app: FastAPI, store: Store, pages: Pages) -> None:
         def acted() -> Response:
             control = _control(verb)
             control.act(store.open(name), {field: fields.get(field, "") for field in control.fields})
-            return RedirectResponse(back, 303)
+            return RedirectResponse(_root(request) + back, 303)
 
         if not pages.allows(request, "write"):
             return _refused(pages, request, back)
@@ -331,10 +384,12 @@ async def _form(request: Request) -> dict[str, str]:
 
 
 def _local(address: str) -> str:
-    r"""Return an address on this service, whatever was asked for.
+    r"""Return an address on this service, without its prefix, whatever was asked for.
 
-    >>> _local("//evil.example"), _local("/experiments/ads"), _local("/\\evil")
-    ('/', '/experiments/ads', '/')
+    >>> _local("//evil.example"), _local("/experiments/ads"), _local("/\\evil"), _local("/%2e./other")
+    ('/', '/experiments/ads', '/', '/')
     """
     safe = address.startswith("/") and not address.startswith(("//", "/\\")) and address.isprintable()
+    # Nor to a neighbour of the service, under another prefix of its host.
+    safe = safe and not {".", ".."} & set(re.split(r"[/\\?#]", unquote(address)))
     return quote(address, safe="/?=&-._~%") if safe else "/"

@@ -112,6 +112,8 @@ def _http_problem(request: Request, error: HTTPException) -> ProblemDetail:
     match code:
         case HTTPStatus.BAD_REQUEST:
             return ProblemDetail("invalid", code, "Invalid request", said)
+        case HTTPStatus.UNAUTHORIZED:
+            return ProblemDetail("unauthorized", code, "Token needed", said)
         case HTTPStatus.NOT_FOUND:
             return ProblemDetail("not-found", code, "Not found", f"No route {route}")
         case HTTPStatus.METHOD_NOT_ALLOWED:

@@ -3,19 +3,23 @@
 import functools
 import ipaddress
 from http import HTTPStatus
-from urllib.parse import quote, urlsplit
+from urllib.parse import quote
 
 from mfbandit._internal.limits import MAX_BODY_BYTES, MAX_BODY_LENGTH_DIGITS
 from mfbandit.errors import StoreError
 from mfbandit.service.asgi import App, Message, Receive, Scope, Send, send_problem
 from mfbandit.service.error_handlers import log_internal_error, request_name
 from mfbandit.service.problem_details import SERVICE_HEADER, ProblemDetail, problem_of
-from mfbandit.store import Store
-
-Headers = dict[bytes, bytes]
+from mfbandit.service.public_address import ADDRESS, Headers, ProxySettings, PublicAddress, origin_of
+from mfbandit.store import Sessions, Store
+from mfbandit.store.tokens import Token
 
 PATHS_WITHOUT_TOKEN = {"/api", "/health", "/openapi.json", "/favicon.ico", "/sign-in", "/sign-out"}  # no data there
-COOKIE_NAME = "mfbandit"
+ONLY_AGAIN = "mfbandit.only_again"  # in the scope of a request without a token that must have come before
+CLOSED = (
+    "no token is left: stop the service, make one on its machine with `mfbandit token create STORE --scope admin`, "
+    "and start it again"
+)
 _SECURITY_HEADERS = [
     (b"x-content-type-options", b"nosniff"),
     (
@@ -34,13 +38,25 @@ class SecurityMiddleware:
     Args:
         app: the ASGI application that gets the requests that pass.
         store: whose tokens count.
+        sessions: of people who signed in.
+        proxy: the proxies in front of the service.
         loopback: whether the service listens on loopback alone. Then a page of another site that a browser has open
             must not reach it under a name of its own.
         max_body_bytes: the largest body.
     """
 
-    def __init__(self, app: App, store: Store, *, loopback: bool = True, max_body_bytes: int = MAX_BODY_BYTES) -> None:
-        self._app, self._store, self._loopback, self._max_body_bytes = app, store, loopback, max_body_bytes
+    def __init__(
+        self,
+        app: App,
+        store: Store,
+        *,
+        sessions: Sessions,
+        proxy: ProxySettings,
+        loopback: bool = True,
+        max_body_bytes: int = MAX_BODY_BYTES,
+    ) -> None:
+        self._app, self._store, self._sessions, self._proxy = app, store, sessions, proxy
+        self._loopback, self._max_body_bytes = loopback, max_body_bytes
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
@@ -48,23 +64,25 @@ class SecurityMiddleware:
             await self._app(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
+        address = scope[ADDRESS] = self._proxy.address_of(scope, headers)
+        path = self._proxy.route(scope["path"])
         send = _with_security_headers(send)
-        problem = self._problem(scope, headers)
-        if problem is not None and problem.status == HTTPStatus.UNAUTHORIZED and _is_page(scope, headers):
-            await _redirect_to_sign_in(send, scope["path"])
+        problem = self._problem(scope, headers, path)
+        if problem is not None and problem.status == HTTPStatus.UNAUTHORIZED and _is_page(scope, headers, path):
+            await _redirect_to_sign_in(send, address.root_path, path)
         elif problem is not None:
             await send_problem(send, problem)
         elif b"content-length" in headers and b"transfer-encoding" not in headers:  # the server reads no more than that
-            await self._app(scope, receive, send)
+            await self._app(_as_published(scope, path), receive, send)
         else:
-            await self._pass_on_counted(scope, receive, send)
+            await self._pass_on_counted(_as_published(scope, path), receive, send)
 
-    def _problem(self, scope: Scope, headers: Headers) -> ProblemDetail | None:
+    def _problem(self, scope: Scope, headers: Headers, path: str) -> ProblemDetail | None:
         try:
             return (
-                self._host_problem(headers)
-                or self._token_problem(scope, headers)
-                or _body_kind_problem(scope, headers)
+                self._host_problem(scope[ADDRESS])
+                or self._token_problem(scope, headers, path)
+                or _body_kind_problem(scope, headers, path)
                 or self._length_problem(headers)
             )
         except StoreError as error:  # the tokens cannot be read
@@ -72,30 +90,51 @@ class SecurityMiddleware:
         except Exception as error:
             return log_internal_error(error, request_name(scope))
 
-    def _host_problem(self, headers: Headers) -> ProblemDetail | None:
-        host = _host(headers)
-        if not self._loopback or is_loopback(host):
+    def _host_problem(self, address: PublicAddress) -> ProblemDetail | None:
+        host = _host(address.host)
+        anywhere = not self._loopback and not self._proxy.allowed_hosts
+        if anywhere or is_loopback(host) or self._proxy.allows(host):
             return None
-        return ProblemDetail("host", 421, "Wrong host", f"the Host header must name this machine, got {host!r}")
+        detail = f"the Host header must name this machine or a host that --allowed-host named, got {host!r}"
+        return ProblemDetail("host", 421, "Wrong host", detail)
 
-    def _token_problem(self, scope: Scope, headers: Headers) -> ProblemDetail | None:
-        path = scope["path"]
+    def _token_problem(self, scope: Scope, headers: Headers, path: str) -> ProblemDetail | None:
         if path in PATHS_WITHOUT_TOKEN or path.startswith("/static/"):
             return None
-        if self._loopback and not self._store.tokens():
+        if self._loopback and not self._proxy.public and not self._store.needs_token():
             return None  # on this machine alone, until the first token is made
-        # A browser sends cookies by itself, so only pages take them; programs say who they are.
-        text = _bearer(headers) if is_api(path) else token_of(headers)
-        if not text:
-            return _unauthorized("a token is needed: Authorization: Bearer mfb_...")
-        token = self._store.token(text)
+        if not self._store.tokens():
+            return _unauthorized(CLOSED)
+        if self._repeats_first_token(scope, headers, path):
+            scope[ONLY_AGAIN] = True  # the route takes nothing else
+            return None
+        return self._visitor_problem(scope, headers, path)
+
+    def _visitor_problem(self, scope: Scope, headers: Headers, path: str) -> ProblemDetail | None:
+        token, wrong = self._visitor(headers, path, scope[ADDRESS])
         if token is None:
-            return _unauthorized("the token is not one of this store's")
+            return _unauthorized(wrong)
         scope_needed = needed_scope(scope["method"], path)
         if not token.allows(scope_needed):
             detail = f"the token must have scope {scope_needed}, got {token.scope}"
             return ProblemDetail("not-allowed", 403, "Not allowed", detail)
         return None
+
+    def _repeats_first_token(self, scope: Scope, headers: Headers, path: str) -> bool:
+        """Tell whether somebody may be without a token because the answer with the first one was lost."""
+        if (scope["method"], path) != ("POST", "/api/tokens") or bearer_of(headers):
+            return False
+        return self._loopback and not self._proxy.public and self._store.first_token_may_be_lost()
+
+    def _visitor(self, headers: Headers, path: str, address: PublicAddress) -> tuple[Token | None, str]:
+        """Return the token of whoever asks; without one, what is wrong."""
+        # A browser sends cookies by itself, so only pages take them; programs say who they are.
+        session = "" if is_api(path) else session_of(headers, address)
+        if session:
+            return self._sessions.token(session), "the session has ended: sign in again"
+        text = bearer_of(headers)
+        wrong = "the token is not one of this store's" if text else "a token is needed: Authorization: Bearer mfb_..."
+        return self._store.token(text), wrong
 
     def _length_problem(self, headers: Headers) -> ProblemDetail | None:
         length = headers.get(b"content-length", b"0")
@@ -144,33 +183,48 @@ def is_api(path: str) -> bool:
     return path == "/api" or path.startswith("/api/")
 
 
-def _is_page(scope: Scope, headers: Headers) -> bool:
+def _as_published(scope: Scope, path: str) -> Scope:
+    """Let routes see the address that the sender knows: links and cookies are made from it."""
+    address: PublicAddress = scope[ADDRESS]
+    if not address.root_path and address.scheme == scope.get("scheme"):
+        return scope
+    root = address.root_path
+    raw = f"{root}{quote(path)}".encode()
+    return {**scope, "scheme": address.scheme, "root_path": root, "path": f"{root}{path}", "raw_path": raw}
+
+
+def _is_page(scope: Scope, headers: Headers, path: str) -> bool:
     """Tell whether somebody opens a page; an update of one that is open (by htmx) would show the answer inside."""
-    return scope["method"] == "GET" and not is_api(scope["path"]) and b"hx-request" not in headers
+    return scope["method"] == "GET" and not is_api(path) and b"hx-request" not in headers
 
 
-def _bearer(headers: Headers) -> str:
+def bearer_of(headers: Headers) -> str:
+    """Return the token in the Authorization header; empty if there is none.
+
+    >>> bearer_of({b"authorization": b"Bearer mfb_x"})
+    'mfb_x'
+    """
     kind, _, text = headers.get(b"authorization", b"").partition(b" ")
     return text.strip().decode("latin-1") if kind.lower() == b"bearer" else ""
 
 
-def token_of(headers: Headers) -> str:
-    """Return the token in a page's cookie or in the Authorization header; empty if there is none.
+def session_of(headers: Headers, address: PublicAddress) -> str:
+    """Return the session in a page's cookie; empty if there is none.
 
-    >>> token_of({b"cookie": b"a=b; mfbandit=mfb_x"})
-    'mfb_x'
+    >>> session_of({b"cookie": b"a=b; mfbandit=0a1b_x"}, PublicAddress("http", "localhost"))
+    '0a1b_x'
     """
     for part in headers.get(b"cookie", b"").split(b";"):
         name, _, value = part.strip().partition(b"=")
-        if name == COOKIE_NAME.encode():
+        if name == address.cookie.encode():
             return value.decode("latin-1")
-    return _bearer(headers)
+    return ""
 
 
-def _body_kind_problem(scope: Scope, headers: Headers) -> ProblemDetail | None:
+def _body_kind_problem(scope: Scope, headers: Headers, path: str) -> ProblemDetail | None:
     if scope["method"] not in ("POST", "PUT", "PATCH"):
         return None
-    return _json_problem(headers) if is_api(scope["path"]) else _form_problem(headers)
+    return _json_problem(headers) if is_api(path) else _form_problem(headers, scope[ADDRESS])
 
 
 def _json_problem(headers: Headers) -> ProblemDetail | None:
@@ -180,31 +234,26 @@ def _json_problem(headers: Headers) -> ProblemDetail | None:
     return ProblemDetail("media-type", 415, "Wrong kind of body", "the body must be application/json")
 
 
-def _form_problem(headers: Headers) -> ProblemDetail | None:
+def _form_problem(headers: Headers, address: PublicAddress) -> ProblemDetail | None:
     """Refuse forms that do not come from this service's own pages; the cookie is not sent across sites either."""
     if _content_type(headers) not in (b"application/x-www-form-urlencoded", b""):
         detail = "a form must be application/x-www-form-urlencoded"
         return ProblemDetail("media-type", 415, "Wrong kind of body", detail)
     origin = headers.get(b"origin", b"").decode("latin-1")
-    if _network_location(origin) != headers.get(b"host", b"").decode("latin-1"):
-        detail = f"a form must be sent from a page of this service, got {origin!r}"
-        return ProblemDetail("origin", 403, "Wrong origin", detail)
-    return None
-
-
-def _network_location(origin: str) -> str:
-    try:
-        return urlsplit(origin).netloc
-    except ValueError:  # such as http://[
-        return ""
+    if origin_of(origin) == address.origin:
+        return None
+    detail = f"a form must be sent from a page of this service, {address.origin}, got {origin!r}"
+    if origin_of(origin).partition("://")[2] == address.origin.partition("://")[2]:
+        detail += "; --trusted-proxy must name the proxy that serves TLS"
+    return ProblemDetail("origin", 403, "Wrong origin", detail)
 
 
 def _content_type(headers: Headers) -> bytes:
     return headers.get(b"content-type", b"").split(b";")[0].strip().lower()
 
 
-async def _redirect_to_sign_in(send: Send, path: str) -> None:
-    place = f"/sign-in?next={quote(path)}".encode()
+async def _redirect_to_sign_in(send: Send, root: str, path: str) -> None:
+    place = f"{root}/sign-in?next={quote(path)}".encode()
     headers = [(b"location", place), (b"content-length", b"0")]
     await send({"type": "http.response.start", "status": 303, "headers": headers})
     await send({"type": "http.response.body", "body": b""})
@@ -238,8 +287,7 @@ def is_loopback(host: str) -> bool:
         return False
 
 
-def _host(headers: Headers) -> str:
-    text = headers.get(b"host", b"").decode("latin-1")
+def _host(text: str) -> str:
     if text.startswith("["):
         return text[1:].partition("]")[0]
     return text.rpartition(":")[0] if text.count(":") == 1 else text

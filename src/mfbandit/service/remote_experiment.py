@@ -1,10 +1,12 @@
 """An experiment of a service, over HTTP.
 
 A request that was not answered is sent again with the same request key. So a lost answer never makes a second play,
-result or arm.
+result or arm, and a repeated control never undoes what somebody else did meanwhile. Results, failures and renewals are
+the same if they come twice, and need no key.
 """
 
 import json
+import math
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import suppress
 from typing import Any, Self, cast, overload
@@ -13,10 +15,10 @@ from urllib.parse import quote
 import numpy as np
 
 from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
-from mfbandit._internal.typing import JSON, JSONObject
+from mfbandit._internal.typing import JSON, FloatArray, JSONObject
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, bounds_table
+from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit
 from mfbandit.errors import CapitalExhausted
 from mfbandit.experiment import (
     FORMAT,
@@ -109,6 +111,11 @@ class RemoteExperiment:
         return None if capital is None else float(capital)
 
     @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
+        return bool(self.status()["widen"])
+
+    @property
     def lease(self) -> float | None:
         """Seconds within which a play is told, failed or renewed if ``ask`` says nothing else; None is for ever."""
         lease = self.status()["lease"]
@@ -172,14 +179,22 @@ class RemoteExperiment:
         return _stats(self._get("/stats"))
 
     def best(self) -> int:
-        """The arm that the policy would recommend now."""
+        """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
         return int(self._get("/best")["arm"])
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
-        known = self._get("/stats")  # one answer, so that all of it belongs together
-        used = positive("rho", known["policy"].get("rho", 2.0) if rho is None else rho)
-        return bounds_table(_stats(known), fidelities_from_record(known["fidelities"]), used, known["arms"])
+        found = self._get("/bounds", **({} if rho is None else {"rho": positive("rho", rho)}))
+        return Bounds(
+            tuple(found["arms"]),
+            tuple(found["fidelities"]),
+            np.array(found["plays"], dtype=np.int64),
+            _array(found["means"], math.nan),
+            _array(found["widths"], math.inf),
+            _array(found["lower"], -math.inf),
+            _array(found["upper"], math.inf),
+            found["kind"],
+        )
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
@@ -247,45 +262,51 @@ class RemoteExperiment:
         """Ask again and again until the next play does not fit into the capital."""
         return plays_until_exhausted(self.ask)
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order."""
-        self.tell_many([(play, reward, cost)])
+        self.tell_many([(play, reward, cost)], request_key=request_key)
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in at most a thousand results (play, reward, cost or None): all of them, or none if one is refused."""
         told = [{**_meant(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results]
-        self._post("/tell", {"results": told})
+        self._post("/tell", {"results": told, **_key(request_key)})
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
-        self.fail_many([play], cost)
+        self.fail_many([play], cost, request_key=request_key)
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give at most a thousand plays up at once: all of them, or none if one is refused."""
-        self._post("/fail", {"plays": [_meant(play) for play in plays], "cost": checked_cost(cost)})
+        given = [_meant(play) for play in plays]
+        self._post("/fail", {"plays": given, "cost": checked_cost(cost), **_key(request_key)})
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Renew the lease of a pending play, counted from now; returns when it ends, None for never."""
-        (due,) = self.renew_many([play], lease).values()
+        (due,) = self.renew_many([play], lease, request_key=request_key).values()
         return due
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Renew the leases of at most a thousand plays: all of them, or none; returns when they end, by their ids."""
-        body: JSONObject = {"plays": [_meant(play) for play in plays]}
+        body: JSONObject = {"plays": [_meant(play) for play in plays], **_key(request_key)}
         if lease is not None:
             body["lease"] = positive("lease", lease)
         return dict(self._post("/renew", body)["due"])
 
     def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
-        """Add past results (arm, fidelity, reward, cost or None), at most a thousand at once."""
+        """Add past results (arm, fidelity, reward, cost or None, maybe an id), at most a thousand at once."""
         past = [
             {
                 "arm": _arm(arm),
                 "fidelity": whole("fidelity", fidelity),
                 "reward": number("reward", reward),
                 **_cost(cost),
+                **({} if name is None else {"id": name}),
             }
-            for arm, fidelity, reward, cost in ((*result, None)[:4] for result in results)
+            for arm, fidelity, reward, cost, name in ((*result, None, None)[:5] for result in results)
         ]
         body = {"results": past, "request_key": request_key or new_key()}
         return [_play(record) for record in self._post("/results", body)["plays"]]
@@ -294,33 +315,35 @@ class RemoteExperiment:
         """Add an arm, which will be tried before any other; returns its index."""
         return int(self._post("/arms", {"label": label, "request_key": request_key or new_key()})["arm"])
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name."""
-        self._post("/retire", {"arm": _arm(arm)})
+        self._post("/retire", {"arm": _arm(arm), "request_key": request_key or new_key()})
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
         self._post("/restore", {"arm": _arm(arm), "request_key": request_key or new_key()})
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending plays are still recorded."""
-        self._post("/pause")
+        self._post("/pause", {"request_key": request_key or new_key()})
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again."""
-        self._post("/resume")
+        self._post("/resume", {"request_key": request_key or new_key()})
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited."""
-        self._post("/capital", {"capital": None if capital is None else number("capital", capital)})
+        amount = None if capital is None else number("capital", capital)
+        self._post("/capital", {"capital": amount, "request_key": request_key or new_key()})
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested again from the start."""
-        self._post("/biases", {"biases": [number("bias", bias) for bias in biases]})
+        assumed = [number("bias", bias) for bias in biases]
+        self._post("/biases", {"biases": assumed, "request_key": request_key or new_key()})
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned."""
-        self._post("/policy", {"policy": policy_record(policy)})
+        self._post("/policy", {"policy": policy_record(policy), "request_key": request_key or new_key()})
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write a note into the log."""
@@ -330,7 +353,7 @@ class RemoteExperiment:
         """Return the same experiment for a caller in a hurry: requests are given up after so many seconds."""
         return type(self)(self._transport.with_patience(seconds), self._name)
 
-    def _get(self, path: str, **query: int) -> JSON:
+    def _get(self, path: str, **query: float) -> JSON:
         return self._transport.get(self._path + path, **query)
 
     def _post(self, path: str, body: JSONObject | None = None) -> JSON:
@@ -343,11 +366,20 @@ def _stats(known: JSONObject) -> Stats:
     return Stats(counts, sums, squares, pending, np.array(known["active"], dtype=np.bool_))
 
 
+def _array(rows: list[list[float | None]], missing: float) -> FloatArray:
+    """Return numbers as an array; JSON has null for those that are not finite."""
+    return np.array([[missing if value is None else value for value in row] for row in rows], dtype=np.float64)
+
+
 def _meant(play: Play | str) -> dict[str, str | int]:
     """A play by its id; with its arm and fidelity, which the service compares, where they are known."""
     if isinstance(play, Play):
         return {"play": play.id, "arm": play.arm, "fidelity": play.fidelity}
     return {"play": str(play)}
+
+
+def _key(key: str | None) -> dict[str, str]:
+    return {} if key is None else {"request_key": key}
 
 
 def _arm(arm: int | str) -> int | str:

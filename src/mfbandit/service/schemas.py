@@ -2,7 +2,7 @@
 
 from typing import Annotated, Any, Literal
 
-from fastapi import Path
+from fastapi import Path, Query
 from pydantic import BaseModel, BeforeValidator, ConfigDict, Field
 from pydantic_core import PydanticCustomError
 
@@ -13,6 +13,7 @@ from mfbandit._internal.limits import (
     MAX_ARMS,
     MAX_CLASS_NAME_LENGTH,
     MAX_FIDELITIES,
+    MAX_IMPORT_ID_LENGTH,
     MAX_ITEMS_PER_REQUEST,
     MAX_LEASE_SECONDS,
     MAX_NOTE_LENGTH,
@@ -21,10 +22,15 @@ from mfbandit._internal.limits import (
     MAX_TOKEN_NAME_LENGTH,
 )
 from mfbandit._internal.validation import LARGEST_NUMBER
+from mfbandit.service.problem_details import MEDIA_TYPE
 
 NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
 ExperimentName = Annotated[str, Path(pattern=NAME_PATTERN, description="The experiment's name.")]
 Key = Annotated[str, Field(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", examples=["3f2a9c"])]
+QueryKey = Annotated[
+    str | None,
+    Query(min_length=1, max_length=MAX_REQUEST_KEY_LENGTH, pattern=r"^[ -~]+$", description="Names this request."),
+]
 PlayId = Annotated[str, Field(min_length=1, max_length=MAX_PLAY_ID_LENGTH, examples=["0a1b2c3d4e5f-6a7b8c-0"])]
 Number = Annotated[float, Field(ge=-LARGEST_NUMBER, le=LARGEST_NUMBER, allow_inf_nan=False)]
 Cost = Annotated[float, Field(ge=0, le=LARGEST_NUMBER, allow_inf_nan=False)]
@@ -77,6 +83,7 @@ class Create(Body):
     arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MAX_ARMS)]
     fidelities: FidelitiesBody
     capital: Amount | None = None
+    widen: bool = False
     lease: Lease | None = DEFAULT_LEASE_SECONDS
     request_key: Key | None = None
 
@@ -104,20 +111,26 @@ class Result(PlayRef):
     cost: Cost | None = None
 
 
-class Tell(Body):
+class Keyed(Body):
+    """The key of a request; sent again with it, the request is done once."""
+
+    request_key: Key | None = None
+
+
+class Tell(Keyed):
     """Results; all of them are recorded, or none."""
 
     results: Annotated[list[Result], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
 
 
-class Fail(Body):
+class Fail(Keyed):
     """Plays that gave no result."""
 
     plays: Annotated[list[PlayId | PlayRef], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
     cost: Cost = 0.0
 
 
-class Renew(Body):
+class Renew(Keyed):
     """Plays whose leases are to be renewed."""
 
     plays: Annotated[list[PlayId | PlayRef], Field(min_length=1, max_length=MAX_ITEMS_PER_REQUEST)]
@@ -125,12 +138,13 @@ class Renew(Body):
 
 
 class PastResult(Body):
-    """A past result."""
+    """A past result. One whose id is there already is not added again."""
 
     arm: Arm
     fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)]
     reward: Number
     cost: Cost | None = None
+    id: Annotated[str, Field(min_length=1, max_length=MAX_IMPORT_ID_LENGTH)] | None = None
 
 
 class Import(Body):
@@ -154,19 +168,19 @@ class NewArm(Body):
     request_key: Key | None = None
 
 
-class Capital(Body):
+class Capital(Keyed):
     """What all plays together may cost, those made so far included; null is unlimited."""
 
     capital: Amount | None
 
 
-class Biases(Body):
+class Biases(Keyed):
     """The biases that are assumed, one for each fidelity; the last is 0."""
 
     biases: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
 
 
-class PolicyBody(Body):
+class PolicyBody(Keyed):
     """The policy that picks plays from now on."""
 
     policy: Named
@@ -179,7 +193,7 @@ class Note(Body):
     request_key: Key | None = None
 
 
-class NewToken(Body):
+class NewToken(Keyed):
     """A new token."""
 
     name: Annotated[str, Field(min_length=1, max_length=MAX_TOKEN_NAME_LENGTH)]
@@ -229,6 +243,10 @@ class Status(BaseModel):
     set_aside: list[int]
     best: int | None
     best_label: str | None
+    doubt: str | None
+    runner_up: int | None
+    runner_up_label: str | None
+    widen: bool
     warnings: list[str]
 
 
@@ -239,3 +257,23 @@ class ProblemOut(BaseModel):
     title: str
     status: int
     detail: str
+
+
+# What every route may answer with, for the OpenAPI document.
+PROBLEMS: dict[int | str, dict[str, Any]] = {
+    code: {"description": words, "content": {MEDIA_TYPE: {"schema": ProblemOut.model_json_schema()}}}
+    for code, words in (
+        (400, "The body is not valid JSON"),
+        (401, "A token is needed"),
+        (403, "The token's scope does not allow this"),
+        (404, "Not found"),
+        (405, "Method not allowed"),
+        (409, "Conflict with the state of the experiment"),
+        (413, "The body is too large"),
+        (415, "The body is not application/json"),
+        (421, "Wrong host"),
+        (422, "The request is not valid"),
+        (500, "A bug, whose id is in the service's log; or a damaged store"),
+        (503, "The store is unavailable: try again"),
+    )
+}

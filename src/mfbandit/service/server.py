@@ -4,7 +4,7 @@ import gc
 import signal
 import socket
 import sys
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from types import FrameType
 
@@ -16,13 +16,24 @@ with needed_for("the service", "service"):
     import uvicorn
 
     from mfbandit.service.app import create_app
+    from mfbandit.service.connections import GuardedProtocol, close_silent, limit_connections
     from mfbandit.service.middleware import is_loopback
 
 SHUTDOWN_GRACE_SECONDS = 10  # for pending requests
+TICKS_PER_SECOND = 10  # of uvicorn
 BACKLOG = 2048  # connections that wait to be accepted
 
 
-def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: bool = False) -> None:
+def serve(
+    store: Store,
+    *,
+    host: str = "127.0.0.1",
+    port: int = 8000,
+    quiet: bool = False,
+    root_path: str = "",
+    allowed_hosts: Sequence[str] = (),
+    trusted_proxies: Sequence[str] = (),
+) -> None:
     """Answer requests until SIGTERM or Ctrl-C; what was acknowledged is on disk by then.
 
     Args:
@@ -30,6 +41,11 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         host: where to listen; anything but loopback needs a token to exist.
         port: where to listen; 0 takes a free port.
         quiet: do not print the address.
+        root_path: what a proxy in front of it has before every path, such as /bandits.
+        allowed_hosts: names, beside those of this machine, under which people reach it through a proxy; needs a token
+            to exist.
+        trusted_proxies: addresses or networks of proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed;
+            needs a token to exist.
 
     Raises:
         NotAllowed: other machines could reach it, and no token would keep them out.
@@ -41,15 +57,17 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
     mfbandit.errors.NotAllowed: host must be a loopback address while ... has no token, got '0.0.0.0': make one with
         `mfbandit token create`
     """
-    if not is_loopback(host) and not store.tokens():
-        raise NotAllowed(
-            f"host must be a loopback address while {store.name} has no token, got {host!r}: "
-            f"make one with `mfbandit token create`"
-        )
+    _check_tokens(store, host, [*allowed_hosts, *trusted_proxies])
+    app = create_app(
+        store,
+        loopback=is_loopback(host),
+        root_path=root_path,
+        allowed_hosts=allowed_hosts,
+        trusted_proxies=trusted_proxies,
+    )
     listening = _listen(host, port)
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
     collect_garbage_less_often()
-    app = create_app(store, loopback=is_loopback(host))
     config = uvicorn.Config(
         app,
         log_level="warning",
@@ -58,13 +76,28 @@ def serve(store: Store, *, host: str = "127.0.0.1", port: int = 8000, quiet: boo
         server_header=False,
         timeout_graceful_shutdown=SHUTDOWN_GRACE_SECONDS,
         lifespan="on",
+        http=GuardedProtocol,
     )
     _Server(config, "" if quiet else _greeting(store, address)).run(sockets=[listening])
+
+
+def _check_tokens(store: Store, host: str, through: Sequence[str]) -> None:
+    """Refuse to serve others where no token would keep them out."""
+    if store.tokens():
+        return
+    make = "make one with `mfbandit token create`"
+    if not is_loopback(host):
+        raise NotAllowed(f"host must be a loopback address while {store.name} has no token, got {host!r}: {make}")
+    if through:
+        rule = f"a proxy must not be named while {store.name} has no token"
+        raise NotAllowed(f"{rule}, got {', '.join(through)}: {make}")
 
 
 def _greeting(store: Store, address: str) -> str:
     tokens = len(store.tokens())
     who = f"{tokens} token{'s' * (tokens != 1)}" if tokens else "no tokens yet: anybody on this machine may use it"
+    if not tokens and store.needs_token():
+        who = "no token is left: nobody may use it; make one with `mfbandit token create` while it does not run"
     return f"mfbandit serves {store.name} at {address} ({who}); Ctrl-C or SIGTERM ends it\n"
 
 
@@ -96,9 +129,16 @@ class _Server(uvicorn.Server):
 
     async def startup(self, sockets: list[socket.socket] | None = None) -> None:
         """Begin to answer, and print the greeting."""
+        limit_connections()
         await super().startup(sockets=sockets)
         sys.stderr.write(self._greeting)
         sys.stderr.flush()
+
+    async def on_tick(self, counter: int) -> bool:
+        """Close connections that have been silent for too long, once a second."""
+        if counter % TICKS_PER_SECOND == 0:
+            close_silent(self.server_state.connections)
+        return await super().on_tick(counter)
 
     def handle_exit(self, _sig: int, _frame: FrameType | None) -> None:
         """Stop; a second Ctrl-C changes nothing, where uvicorn would leave the store open and print a traceback."""

@@ -6,7 +6,7 @@ import time
 import uuid
 from http import HTTPStatus
 from typing import TYPE_CHECKING, Any
-from urllib.parse import urlsplit
+from urllib.parse import SplitResult, urlsplit, urlunsplit
 
 from mfbandit._internal.imports import need
 from mfbandit._internal.typing import JSON, JSONObject
@@ -181,10 +181,22 @@ def _checked_url(url: str) -> str:
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts is not None and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:
-            return url.rstrip("/")
+            return _plain_address(parts)
+    except InvalidArgument:
+        raise
     except ValueError:  # such as a port beyond 65535
         pass
     raise InvalidArgument(f"url must begin with http:// or https:// and name a host, got {url!r}")
+
+
+def _plain_address(parts: SplitResult) -> str:
+    """Return scheme, host and the prefix of a proxy; refuse what would be lost or shown in messages."""
+    if "@" in parts.netloc:
+        raise InvalidArgument("url must have no user and password, not shown here: a token goes into token=")
+    if parts.query or parts.fragment:
+        rule = "end with the path of the service, without ? and #"
+        raise InvalidArgument(f"url must {rule}, got {urlunsplit(parts)!r}")
+    return urlunsplit(parts).rstrip("/")
 
 
 def _checked_token(token: str | None) -> str | None:

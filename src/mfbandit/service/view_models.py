@@ -3,16 +3,16 @@
 import json
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from datetime import UTC, datetime
 from typing import Any
 
 import numpy as np
 
-from mfbandit._internal.formatting import readable
+from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.typing import IntArray
-from mfbandit.core import Audit, Bounds, Fidelities, Stats, audit, bounds_table
-from mfbandit.errors import InvalidArgument, NoResults
+from mfbandit.core import POSTERIOR, Audit, Bounds, Fidelities, Stats, audit
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import (
     FIELDS,
     ArmAdded,
@@ -23,10 +23,13 @@ from mfbandit.experiment import (
     BiasRefuted,
     Event,
     Failed,
+    Headline,
     LeasesExtended,
     Told,
+    bounds_of,
+    conflicting,
 )
-from mfbandit.policies import Policy
+from mfbandit.policies import Policy, uses_biases
 from mfbandit.store import DurableExperiment, RecentActivity
 
 LEADING_ARMS_SHOWN = 12
@@ -69,7 +72,7 @@ def list_row(experiment: DurableExperiment) -> dict[str, Any]:
     with experiment.still():
         capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
         state, labels, results = experiment.state, experiment.arms, sum(experiment.results_at)
-        alarm, best = bool(experiment.refuted), _best(experiment)
+        alarm, headline = bool(experiment.refuted), experiment.headline()
     return {
         "name": experiment.name,
         "state": state,
@@ -80,8 +83,18 @@ def list_row(experiment: DurableExperiment) -> dict[str, Any]:
         "results": results,
         "arms": len(labels),
         "alarm": alarm,
-        "best": None if best is None else labels[best],
+        "best": None if headline.best is None else labels[headline.best],
+        "doubt": _doubt(headline, labels),
     }
+
+
+def unread_row(name: str, state: str, detail: str) -> dict[str, Any]:
+    """Return a row of the list of experiments for one whose numbers are not known.
+
+    >>> unread_row("ads", "damaged", "its log is damaged")["state"]
+    'damaged'
+    """
+    return {"name": name, "state": state, "detail": detail}
 
 
 def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
@@ -94,14 +107,17 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
     '0 plays'
     """
     with experiment.still():  # everything is read at once, and worked out while the experiment goes on
-        row, best, pending = list_row(experiment), _best(experiment), experiment.pending_count
+        row, headline, pending = list_row(experiment), experiment.headline(), experiment.pending_count
         stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
         policy, fidelities = experiment.policy, experiment.fidelities
+        refuted = {fidelity for fidelity, _ in experiment.refuted}
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
         incidents = experiment.incidents
     bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
+    trust = _Trust(policy, stats, fidelities, refuted)
+    best = headline.best
     spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
-    order = _order(bounds, best) if bounds is not None else list(range(min(len(labels), LEADING_ARMS_SHOWN)))
+    order = _order(bounds, best, refuted, len(labels))
     low, high = _range(bounds, order)
     return {
         **row,
@@ -110,16 +126,17 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         "pending": _plural(pending, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
-        "warnings": [*(() if found is None else found.warnings), *incidents],
+        "warnings": [*(found.warnings if found is not None and uses_biases(policy) else ()), *incidents],
         "audit_note": _audit_note(found, fidelities),
-        "best_interval": _interval(bounds, best),
-        "certainty": _certainty(bounds, best, stats.active.tolist(), refuted=found is not None and found.alarm),
+        "best_interval": _interval(bounds, best, trust),
+        "certainty": _certainty(bounds, best, stats.active.tolist(), trust),
         "series": json.dumps(_series(recently, fidelities)),
         "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
         "fidelity_names": list(fidelities.labels),
-        "biases_text": ", ".join(f"{bias:g}" for bias in fidelities.biases or ()),
+        "biases_text": ", ".join(plain(bias, thousands="") for bias in fidelities.biases or ()),
+        "bounds_kind": "95 % posterior intervals" if _is_posterior(bounds) else "Bounds at each fidelity",
         "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
-        "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high)) for k in order],
+        "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high), trust) for k in order],
         "more_arms": len(labels) - len(order),
         "more_text": _rest(stats.counts.sum(axis=0), order),
         "latest": [
@@ -142,17 +159,32 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
     }
 
 
-def _best(experiment: DurableExperiment) -> int | None:
-    try:
-        return experiment.best()
-    except NoResults:
-        return None
+@dataclass(frozen=True, eq=False)
+class _Trust:
+    """Which fidelities an interval is worked out from: a conflict between two must not look like precision."""
+
+    policy: Policy
+    stats: Stats
+    fidelities: Fidelities
+    refuted: set[int]
+
+    def rows(self, arm: int) -> list[int]:
+        """The fidelities whose bounds hold for an arm, as far as is known; the highest at least."""
+        left_out = self.refuted.union(conflicting(self.policy, self.stats, self.fidelities, arm))
+        return [m for m in range(len(self.fidelities)) if m not in left_out]
+
+
+def _doubt(headline: Headline, labels: Sequence[str]) -> str:
+    if headline.doubt is None:
+        return ""
+    other = "" if headline.runner_up is None else f"or {labels[headline.runner_up]}: "
+    return f"{other}{headline.doubt}"
 
 
 def _bounds(stats: Stats, fidelities: Fidelities, policy: Policy, labels: Sequence[str]) -> Bounds | None:
     """Return the table of bounds; None where the noise is not known, so that there are none."""
     try:
-        return bounds_table(stats, fidelities, getattr(policy, "rho", 2.0), labels)
+        return bounds_of(policy, stats, fidelities, labels)
     except InvalidArgument:
         return None
 
@@ -164,12 +196,17 @@ def _audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit
         return None
 
 
-def _order(bounds: Bounds, best: int | None) -> list[int]:
-    """Order arms: the best first, then by their highest lower bound; arms without a result last."""
-    lower = np.nan_to_num(bounds.lower.max(axis=0), neginf=-np.finfo(float).max)
-    if best is not None:
-        lower[best] = np.inf
-    return [int(k) for k in np.argsort(-lower, kind="stable")[:LEADING_ARMS_SHOWN]]
+def _is_posterior(bounds: Bounds | None) -> bool:
+    return bounds is not None and bounds.kind == POSTERIOR
+
+
+def _order(bounds: Bounds | None, best: int | None, refuted: set[int], arms: int) -> list[int]:
+    """Order arms: the best first, then by their highest lower bound or posterior estimate; those without one last."""
+    if bounds is None:
+        return sorted(range(arms), key=lambda arm: arm != best)[:LEADING_ARMS_SHOWN]
+    rows = [m for m in range(len(bounds.lower)) if m not in refuted]
+    kept = replace(bounds, lower=bounds.lower[rows], upper=bounds.upper[rows])
+    return kept.ranked(first=best)[:LEADING_ARMS_SHOWN]
 
 
 def _range(bounds: Bounds | None, order: Sequence[int]) -> tuple[float, float]:
@@ -192,16 +229,18 @@ def _arm(
     retired: set[int],
     aside: set[int],
     ends: tuple[float, float],
+    trust: _Trust,
 ) -> ArmView:
     note = "retired" if k in retired else "set aside after failures" if k in aside else ""
     if bounds is None:
-        return ArmView(labels[k], k == best, note, [], "-", "-", [], "no bounds")
+        seen = trust.stats.counts[:, k].tolist()
+        return ArmView(labels[k], k == best, note, seen, "-", "-", [], "no bounds")
     intervals = [_drawn(bounds, m, k, ends) for m in range(len(bounds.plays))]
-    lower, upper = float(bounds.lower[:, k].max()), float(bounds.upper[:, k].min())
+    lower, upper = _ends(bounds, k, trust)
     parts = (
         f"fidelity {bounds.fidelities[m]}: {_number(bounds.lower[m, k])} to {_number(bounds.upper[m, k])}"
         for m in range(len(intervals))
-        if bounds.plays[m, k]
+        if math.isfinite(bounds.lower[m, k])
     )
     text = f"{labels[k]}: {'; '.join(parts) or 'no result yet'}"
     plays = bounds.plays[:, k].tolist()
@@ -209,8 +248,11 @@ def _arm(
 
 
 def _drawn(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Interval | None:
-    if not bounds.plays[m, k]:
+    lower, upper, mean = float(bounds.lower[m, k]), float(bounds.upper[m, k]), float(bounds.means[m, k])
+    if not math.isfinite(lower) or not math.isfinite(upper):
         return None
+    if bounds.kind == POSTERIOR:
+        mean = (lower + upper) / 2
     low, high = ends
     span = (high - low) or 1.0
 
@@ -218,30 +260,41 @@ def _drawn(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Interva
         share = min(max((value - low) / span, 0.0), 1.0)
         return round(DRAWING_MARGIN + (DRAWING_WIDTH - 2 * DRAWING_MARGIN) * share, 1)
 
-    return Interval(place(bounds.lower[m, k]), place(bounds.upper[m, k]), place(bounds.means[m, k]))
+    return Interval(place(lower), place(upper), place(mean))
 
 
-def _interval(bounds: Bounds | None, best: int | None) -> str:
+def _ends(bounds: Bounds, arm: int, trust: _Trust) -> tuple[float, float]:
+    rows = trust.rows(arm)
+    return float(bounds.lower[rows, arm].max()), float(bounds.upper[rows, arm].min())
+
+
+def _interval(bounds: Bounds | None, best: int | None, trust: _Trust) -> str:
     if bounds is None or best is None:
         return ""
-    low, high = float(bounds.lower[:, best].max()), float(bounds.upper[:, best].min())
+    low, high = _ends(bounds, best, trust)
     if low > high:
         return "its bounds contradict each other: a bias does not hold"
-    return f"between {_number(low)} and {_number(high)}, by its bounds" if math.isfinite(high - low) else ""
+    rows = trust.rows(best)
+    at = "" if len(rows) == len(bounds.lower) else f" at fidelity {', '.join(bounds.fidelities[m] for m in rows)}"
+    by = "95 % posterior interval" if bounds.kind == POSTERIOR else "bounds"
+    return f"between {_number(low)} and {_number(high)}, by its {by}{at}" if math.isfinite(high - low) else ""
 
 
-def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], *, refuted: bool) -> str:
+def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], trust: _Trust) -> str:
     """Say how many arms could still be better, by their bounds."""
-    if bounds is None or best is None or bounds.lower[:, best].max() > bounds.upper[:, best].min():
+    if bounds is None or best is None:
         return ""
-    if refuted:
+    if trust.refuted:
         return "how certain that is cannot be said while a bias is too small"
+    if len(trust.rows(best)) < len(bounds.lower) or bounds.lower[:, best].max() > bounds.upper[:, best].min():
+        return ""
     rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
     rivals[best] = False
     number = int((rivals & np.array(active)).sum())
+    by = "95 % posterior intervals" if bounds.kind == POSTERIOR else "bounds"
     if number == 0:
-        return "no other arm can be better, by the bounds"
-    return f"{_plural(number, 'other arm')} could still be better, by the bounds"
+        return f"no other arm {'is likely to' if bounds.kind == POSTERIOR else 'can'} be better, by the {by}"
+    return f"{_plural(number, 'other arm')} could still be better, by the {by}"
 
 
 def _series(recently: RecentActivity, fidelities: Fidelities) -> dict[str, Any]:
@@ -258,12 +311,12 @@ def _fidelities(
         share = spent[m] / total if total else 0.0
         row = {
             "name": name,
-            "cost": f"{fidelities.costs[m]:g}",
+            "cost": plain(fidelities.costs[m]),
             "results": f"{results[m]:,}",
             "spent": readable(spent[m]),
             "share": share,
             "share_text": f"{share:.0%} of what was spent",
-            "bias": "-" if fidelities.biases is None else f"{fidelities.biases[m]:g}",
+            "bias": "-" if fidelities.biases is None else plain(fidelities.biases[m]),
         }
         rows.append(row | _audited(found, m))
     return rows
@@ -297,7 +350,7 @@ def _rest(counts: IntArray, order: Sequence[int]) -> str:
 def _outcome(outcome: Event | None) -> str:
     match outcome:
         case Told(_, reward, _):
-            return f"{reward:.6g}"
+            return plain(reward)
         case Failed():
             return "failed"
     return "lease ran out"
@@ -320,10 +373,13 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
         case LeasesExtended(seconds):
             return f"leases extended by {readable(seconds)} s: the service was away, or the clock jumped"
         case BiasRefuted(fidelity, arm, needed):
-            return f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {needed:.3g}"
+            return (
+                f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
+            )
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
-    name = {**words, "Noted": "note", "BiasesSet": "biases set"}.get(kind.__name__, kind.__name__)
+    words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
+    name = words.get(kind.__name__, kind.__name__)
     values = ", ".join(_value(getattr(event, field)) for field in FIELDS[kind])
     return f"{name}: {values}" if values else name
 
@@ -355,7 +411,7 @@ def _capital(spent: float, reserved: float, capital: float | None) -> str:
 
 
 def _number(value: float) -> str:
-    return f"{value:.4g}" if math.isfinite(value) else "-"
+    return plain(value, 4) if math.isfinite(value) else "-"
 
 
 def _short(time: float, now: float) -> str:

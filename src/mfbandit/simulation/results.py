@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.imports import needed_for
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
@@ -78,7 +79,7 @@ class Simulation:
     def __repr__(self) -> str:
         runs, grid = self.regret.shape
         points = f"{grid} point{'s' * (grid > 1)}"
-        return f"<Simulation {self.policy}, {_runs(runs)}, capital up to {self.capital[-1]:g} at {points}>"
+        return f"<Simulation {self.policy}, {_runs(runs)}, capital up to {plain(self.capital[-1])} at {points}>"
 
     def summary(self, confidence: float = 0.95) -> "Summary":
         """Average regret at every capital, with an interval of Student's t over runs.
@@ -240,7 +241,7 @@ def compare(a: Simulation, b: Simulation, confidence: float = 0.95) -> Compariso
     if a.regret.shape != b.regret.shape or not np.array_equal(a.capital, b.capital):
         raise InvalidArgument(
             "simulations must have the same capitals and number of runs, got regret of shape "
-            f"{a.regret.shape} up to {a.capital[-1]:g} and {b.regret.shape} up to {b.capital[-1]:g}"
+            f"{a.regret.shape} up to {plain(a.capital[-1])} and {b.regret.shape} up to {plain(b.capital[-1])}"
         )
     difference, low, high = _interval(a.regret - b.regret, confidence)
     ratios = ratio_interval(a.regret, b.regret, confidence)

@@ -11,6 +11,7 @@ from typing import Any
 import numpy as np
 
 import mfbandit
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.progress import Tick, progress_bar
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import seed as checked_seed
@@ -75,7 +76,7 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     >>> from mfbandit import MFUCB, paper_problem
     >>> sim = simulate(paper_problem(1), MFUCB(), capital=1e6, runs=2, grid=4)
     >>> sim
-    <Simulation MFUCB(rho=2.0), 2 runs, capital up to 1e+06 at 4 points>
+    <Simulation MFUCB(rho=2.0), 2 runs, capital up to 1,000,000 at 4 points>
     >>> sim.plays.sum(axis=1).round().astype(int).tolist()  # at each fidelity
     [45164, 83284, 122]
     """
@@ -132,7 +133,7 @@ def _grid(grid: int | Sequence[float], capital: float) -> FloatArray:
     if points.ndim != 1 or not points.size or not (points > 0).all() or not (np.diff(points) > 0).all():
         raise InvalidArgument(f"grid must be increasing capitals above 0, got {grid!r}")
     if points[-1] > capital:
-        raise InvalidArgument(f"grid must not go beyond the capital {capital:g}, got {points[-1]:g}")
+        raise InvalidArgument(f"grid must not go beyond the capital {plain(capital)}, got {plain(points[-1])}")
     return points if points[-1] == capital else np.append(points, capital)
 
 

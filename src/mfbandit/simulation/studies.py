@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from mfbandit._internal.formatting import columns, readable
+from mfbandit._internal.formatting import columns, plain, readable
 from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import Policy
@@ -54,7 +54,7 @@ class Study:
         lines = [("problem", "capital", "policy", "regret", "95 % interval")]
         for row in self.rows():
             interval = "-" if row["low"] is None else f"{readable(row['low'])} to {readable(row['high'])}"
-            capital = f"{row['capital']:,.6g}"
+            capital = plain(row["capital"])
             lines.append((row["problem"], capital, row["policy"], readable(row["regret"]), interval))
         return "\n".join(columns(lines))
 

@@ -1,6 +1,7 @@
 """What a store needs of a database, and the tables that it keeps there: the same in SQLite and PostgreSQL."""
 
 import os
+import re
 import socket
 import sys
 import time
@@ -8,10 +9,13 @@ from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from importlib import import_module
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from mfbandit.errors import InvalidArgument, StoreDamaged, StoreError
 from mfbandit.experiment import COLUMNS
+
+if TYPE_CHECKING:
+    from mfbandit.store.commits import Commits
 
 SCHEMA = 1  # raised when tables change
 PREFIX = "mfbandit_"
@@ -71,8 +75,21 @@ class Connection(Protocol):
         """Let all queries inside see one and the same state."""
         ...
 
+    @property
+    def accepted_loss(self) -> str:
+        """What was acknowledged and is gone, where that was accepted; empty otherwise."""
+        ...
+
     def check_hold(self) -> None:
         """Check that this still is the connection that writes, as far as it can be told without asking the database."""
+        ...
+
+    def acknowledge(self, commits: "Commits") -> None:
+        """Take note, where the database itself cannot lose it, that everything up to here is going to be relied on."""
+        ...
+
+    def discard(self) -> None:
+        """Remove a store that was just made, in which nothing was kept, when the connection is closed."""
         ...
 
     def close(self) -> None:
@@ -88,8 +105,13 @@ class Database(Protocol):
         """How to call it in messages; without a password."""
         ...
 
-    def hold(self, purpose: str) -> AbstractContextManager[Connection]:
-        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it."""
+    def hold(self, purpose: str, *, accept_loss: bool = False) -> AbstractContextManager[Connection]:
+        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it.
+
+        Args:
+            purpose: what this process is, for others who find the store held.
+            accept_loss: whether to go on where something that was acknowledged is gone.
+        """
         ...
 
     def read(self) -> Connection:
@@ -102,6 +124,10 @@ class Database(Protocol):
 
     def create(self, connection: Connection) -> None:
         """Make the tables."""
+        ...
+
+    def missing(self, connection: Connection) -> StoreDamaged | None:
+        """Return an error that says what was acknowledged and is gone; None if nothing is."""
         ...
 
     def verify(self, connection: Connection) -> None:
@@ -120,10 +146,44 @@ def database_at(place: str | os.PathLike[str]) -> Database:
     """
     text = os.fspath(place)
     scheme = text.partition("://")[0] if isinstance(text, str) and "://" in text else ""
-    if not isinstance(text, str) or text in ("", ":memory:") or scheme not in DATABASES:
-        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {text!r}")
+    mistyped = isinstance(text, str) and text.startswith(("postgresql:", "postgres:")) and not scheme
+    if not isinstance(text, str) or text in ("", ":memory:") or scheme not in DATABASES or mistyped:
+        shown = without_password(text) if isinstance(text, str) else text
+        raise InvalidArgument(f"a store must be a file or a postgresql:// address, got {shown!r}")
     database: Database = import_module(DATABASES[scheme]).open_database(text)
     return database
+
+
+def without_password(address: str) -> str:
+    """Return an address as it may be shown: without password and options, where it is malformed, too.
+
+    >>> without_password("postgresql://me:secret@host:5432/ads?password=secret")
+    'postgresql://me@host:5432/ads'
+    >>> without_password("postgresql://me:se/cret@host/ads")
+    'postgresql://me@host/ads'
+    >>> without_password("ads.db")
+    'ads.db'
+    """
+    scheme, colon, rest = address.partition(":")
+    if not colon or "/" not in rest or not scheme.replace("+", "").isalnum():
+        return address
+    place = rest.lstrip("/")
+    slashes = rest[: len(rest) - len(place)]
+    login, at, place = _parted(place)
+    user = login.partition(":")[0] + at
+    host, slash, path = re.split(r"[?#]", place, maxsplit=1)[0].partition("/")
+    name, _, port = host.rpartition(":")
+    if name and not at and "," not in host and not port.isdecimal():  # a login without its host
+        host = name
+    return f"{scheme}:{slashes}{user}{host}{slash}{path}"
+
+
+def _parted(place: str) -> tuple[str, str, str]:
+    """What comes before the last @, which a password or an option may have as well, and what comes after it."""
+    first, _, options = place.partition("?")
+    if "@" not in first and "@" in options and "/" in first:
+        return "", "", first.partition(":")[0]  # of an option, or of a password with two special characters
+    return first.rpartition("@") if "@" in first else place.rpartition("@")
 
 
 @contextmanager
@@ -134,7 +194,7 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, SQLite(f"{folder}/a.db").hold("a test") as connection:
     ...     with transaction(connection):
-    ...         connection.run("CREATE TABLE t (a BIGINT)")
+    ...         _ = connection.run("CREATE TABLE t (a BIGINT)")
     ...     connection.query("SELECT count(*) FROM t")
     [(0,)]
     """
@@ -148,8 +208,8 @@ def transaction(connection: Connection, begin: str = "BEGIN") -> Iterator[None]:
         raise
 
 
-def prepare(database: Database, connection: Connection) -> None:
-    """Make the tables of a new store, or check those that are there.
+def prepare(database: Database, connection: Connection) -> bool:
+    """Make the tables of a new store, or check those that are there; return whether it is new.
 
     >>> from mfbandit.store.sqlite import SQLite
     >>> import tempfile
@@ -158,14 +218,16 @@ def prepare(database: Database, connection: Connection) -> None:
     ...     with database.hold("a test") as connection:
     ...         prepare(database, connection)
     ...         check_tables(database, connection)
+    True
     """
     if database.tables(connection):
         check_tables(database, connection)
-        return
+        return False
     with transaction(connection):
         database.create(connection)
         made = [("schema", str(SCHEMA)), ("id", os.urandom(8).hex()), ("created", repr(time.time())), ("checked", "")]
         connection.insert("mfbandit_store", ("key", "value"), made)
+    return True
 
 
 def check_tables(database: Database, connection: Connection) -> None:
@@ -214,10 +276,11 @@ def process_record(purpose: str) -> dict[str, Any]:
 
 
 def purpose_of_this_process() -> str:
-    """What the process was started as, such as ``mfbandit serve``.
+    """What the process was started as, such as ``mfbandit experiment``; arguments of other programs may be secret.
 
     >>> isinstance(purpose_of_this_process(), str)
     True
     """
     program = Path(sys.argv[0]).name if sys.argv and sys.argv[0] else "python"
-    return " ".join([program, *sys.argv[1:2]])
+    commands = [word for word in sys.argv[1:2] if program == "mfbandit" and word.isalpha()]
+    return " ".join([program, *commands])

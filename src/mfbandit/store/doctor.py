@@ -14,7 +14,8 @@ from mfbandit.errors import StoreDamaged, StoreError
 from mfbandit.experiment import unpack
 from mfbandit.store.database import Connection, Database, check_tables, database_at
 from mfbandit.store.log_reader import Entry, entries, packed, pages, read_all
-from mfbandit.store.sqlite import NETWORK_FILE_SYSTEMS, SQLite, file_system
+from mfbandit.store.sqlite import SQLite
+from mfbandit.store.store_files import ENDINGS, NETWORK_FILE_SYSTEMS, beside, file_system
 
 FIXED_VERSION = (3, 51, 3)  # of SQLite: two writers in WAL mode cannot damage a file any more
 LITTLE_SPACE_BYTES = 2**28
@@ -44,13 +45,33 @@ def examine(place: str | None = None) -> list[Finding]:
     >>> print(examine()[0].what)
     SQLite
     """
-    findings = [_sqlite_version()]
     if place is None:
-        return findings
+        return [_sqlite_version()]
     database = database_at(place)
-    if isinstance(database, SQLite):
-        findings += _file(Path(database.name))
-    return findings + _tables(database)
+    about = [_sqlite_version(), *_file(Path(database.name))] if isinstance(database, SQLite) else _server(database)
+    return about + _tables(database)
+
+
+def _server(database: Database) -> list[Finding]:
+    """Look at a PostgreSQL server: its version, and whether it keeps what it says that it kept."""
+    try:
+        with closing(database.read()) as connection:
+            names = ("server_version", "fsync", "full_page_writes", "synchronous_commit")
+            found = {name: str(connection.query(f"SHOW {name}")[0][0]) for name in names}
+            checksums = str(connection.query("SHOW data_checksums")[0][0])
+    except StoreError as error:
+        return [Finding("wrong", "PostgreSQL", str(error))]
+    off = [name for name in ("fsync", "full_page_writes") if found[name] == "off"]
+    findings = [Finding("good", "PostgreSQL", found["server_version"])]
+    if off:
+        detail = f"{' and '.join(off)} must be on, got off: a power cut can damage all databases of the server"
+        findings.append(Finding("wrong", "durability", detail))
+    else:
+        findings.append(Finding("good", "durability", "the server flushes what it commits"))
+    if checksums == "off":
+        detail = "off, so that the server does not notice damaged pages; `pg_checksums --enable` turns them on"
+        findings.append(Finding("note", "checksums", detail))
+    return findings
 
 
 def _sqlite_version() -> Finding:
@@ -74,29 +95,59 @@ def _file(path: Path) -> Iterator[Finding]:
     shared = kind in NETWORK_FILE_SYSTEMS
     advice = "SQLite's locks do not hold there; use a local disk or PostgreSQL"
     yield Finding("wrong" if shared else "good", "file system", f"{kind}: {advice}" if shared else kind)
-    beside = [path, *(path.with_name(f"{path.name}-{end}") for end in ("wal", "shm", "writer"))]
-    writable = os.access(folder, os.W_OK) and all(os.access(file, os.W_OK) for file in beside if file.exists())
+    files = [path, *(beside(path, ending) for ending in ENDINGS)]
+    writable = os.access(folder, os.W_OK) and all(os.access(file, os.W_OK) for file in files if file.exists())
     yield Finding(
         "good" if writable else "wrong", "permissions", "writable" if writable else f"Permission denied: {path}"
     )
     room = os.statvfs(folder)
     free = room.f_bavail * room.f_frsize
     yield Finding("good" if free > LITTLE_SPACE_BYTES else "note", "free space", f"{free / 2**30:,.1f} GiB")
+    if path.exists() and not beside(path, "mark").exists():
+        detail = f"File not found: {beside(path, 'mark')}; whether the end of the store is missing cannot be told"
+        yield Finding("note", "mark", detail)
 
 
 def _tables(database: Database) -> list[Finding]:
     try:
         with closing(database.read()) as connection:
+            missing = database.missing(connection)
+            if missing is not None:
+                return [Finding("wrong", "store", str(missing))]
             check_tables(database, connection)
             findings = [
                 Finding("good", "tables", "complete, of a known version"),
                 *_pages(database, connection),
             ]
+            findings += _leftovers(connection)
             for of in entries(connection):
                 findings += _attempt(f"experiment {of.name}", lambda of=of: _experiment(connection, of))  # type: ignore[misc]
             return findings
     except StoreError as error:
         return [Finding("wrong", "store", str(error))]
+
+
+def _leftovers(connection: Connection) -> list[Finding]:
+    """Look for rows that belong to no experiment, or come after the end of its log: somebody else has written."""
+    findings = []
+    for table, column in (("log", "seq"), ("snapshots", "upto")):
+        rows = connection.query(
+            f"SELECT experiment, count(*) FROM mfbandit_{table} AS row WHERE NOT EXISTS "  # noqa: S608 - our own names
+            f"(SELECT 1 FROM mfbandit_experiments WHERE id = row.experiment AND head >= row.{column}) "
+            f"GROUP BY experiment ORDER BY experiment"
+        )
+        for experiment, count in rows:
+            where = f"mfbandit_{table}, {_whose(connection, experiment)}"
+            detail = f"{count:,} in {where}: a second process has written; compare with the last backup"
+            findings.append(Finding("wrong", "rows", detail))
+    return findings or [Finding("good", "rows", "each belongs to an experiment")]
+
+
+def _whose(connection: Connection, experiment: int) -> str:
+    names = connection.query("SELECT name FROM mfbandit_experiments WHERE id = ?", (experiment,))
+    if names:
+        return f"beyond the end of the log of {names[0][0]}"
+    return f"of experiment number {experiment}, which was deleted"
 
 
 def _attempt(what: str, look: Callable[[], list[Finding]]) -> list[Finding]:

@@ -3,6 +3,7 @@
 import json
 from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any, Self, TypeVar, overload
 
 from mfbandit._internal.validation import positive
@@ -15,6 +16,7 @@ from mfbandit.experiment import (
     Asked,
     Event,
     Experiment,
+    Headline,
     History,
     Noted,
     PastResult,
@@ -26,8 +28,10 @@ from mfbandit.experiment import (
     to_record,
 )
 from mfbandit.policies import Policy
+from mfbandit.store.import_ids import ImportPlan
 from mfbandit.store.logged_experiment import LoggedExperiment, LogState, Repeatable
 from mfbandit.store.recent import RECENT, RecentActivity
+from mfbandit.store.request_keys import request_text
 from mfbandit.store.writer import Ticket
 
 SHORT_LOOKS = 50_000  # at arms, by a policy: some milliseconds
@@ -54,9 +58,9 @@ class Promise:
 class DurableExperiment:
     """An experiment in a store. Verbs return once what they did is on disk, and may be called from many threads.
 
-    Beyond what :class:`~mfbandit.Experiment` does, ``ask`` takes a request key, with which a repeated request gets the
-    same plays again, and a lease: a play that is neither told, failed nor renewed within it is taken back. Made by
-    :class:`~mfbandit.Store`.
+    Beyond what :class:`~mfbandit.Experiment` does, every verb takes a request key, with which a repeated request does
+    nothing more and is answered as before. ``ask`` takes a lease: a play that is neither told, failed nor renewed
+    within it is taken back. Made by :class:`~mfbandit.Store`.
 
     Args:
         logged: the experiment in memory and its log on disk.
@@ -106,6 +110,11 @@ class DurableExperiment:
     def capital(self) -> float | None:
         """Λ, what all plays together may cost; None is unlimited."""
         return self._read(lambda core: core.capital)
+
+    @property
+    def widen(self) -> bool:
+        """Whether biases that results refute are raised at once."""
+        return self._read(lambda core: core.widen)
 
     @property
     def lease(self) -> float | None:
@@ -236,8 +245,12 @@ class DurableExperiment:
             return {"name": self.name, "created": folded.entry.created, **found}
 
     def best(self) -> int:
-        """The arm that the policy would recommend now."""
+        """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
         return self._read(lambda core: core.best())
+
+    def headline(self) -> Headline:
+        """The best arm so far, whether that is in doubt, and which arm comes next."""
+        return self._read(lambda core: core.headline())
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
@@ -260,6 +273,10 @@ class DurableExperiment:
         """Inside, nothing changes, so that what is read belongs together; everybody else waits: it must be short."""
         with self._logged.current():
             yield
+
+    def busy(self, patience: float = 0.0) -> bool:
+        """Whether another thread is at work on it, for as long as ``patience`` says, in seconds."""
+        return self._logged.busy(patience)
 
     @contextmanager
     def if_free(self, plays: int = 0) -> Iterator[bool]:
@@ -296,7 +313,7 @@ class DurableExperiment:
         """
         plays = self._keep(
             lambda core: core.ask(1 if n is None else n),
-            request=_repeatable_ask(request_key),
+            request=_repeatable_ask(request_key, "ask", 1 if n is None else n, lease),
             due=lambda folded: self._due(folded, lease),
             expire=True,
         )
@@ -306,90 +323,124 @@ class DurableExperiment:
         """Ask again and again until the next play does not fit into the capital."""
         return plays_until_exhausted(self.ask)
 
-    def tell(self, play: Play | str, reward: float, cost: float | None = None) -> None:
+    def tell(
+        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+    ) -> None:
         """Take in the result of a play, in any order; a late one after its lease ran out, too."""
-        self._keep(lambda core: core.tell(play, reward, cost))
+        again = _repeatable(request_key, (), "tell", [(play, reward, cost)])
+        self._keep(lambda core: core.tell(play, reward, cost), request=again)
 
-    def tell_many(self, results: Iterable[Result]) -> None:
+    def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused."""
         given = list(results)  # not under the lock: whatever makes them may take its time, or ask this experiment
-        self._keep(lambda core: core.tell_many(given))
+        again = _repeatable(request_key, (), "tell", given)
+        self._keep(lambda core: core.tell_many(given), request=again)
 
-    def fail(self, play: Play | str, cost: float = 0.0) -> None:
+    def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
-        self.fail_many([play], cost)
+        self.fail_many([play], cost, request_key=request_key)
 
-    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0) -> None:
+    def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give many plays up at once: all of them, or none if one is refused."""
         given = list(plays)
-        self._keep(lambda core: core.fail_many(given, cost))
+        again = _repeatable(request_key, (), "fail", given, cost)
+        self._keep(lambda core: core.fail_many(given, cost), request=again)
 
-    def renew(self, play: Play | str, lease: float | None = None) -> float | None:
+    def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Make the lease of a pending play longer, counted from now; returns when it ends.
 
         Raises:
             Conflict: the play is not pending any more.
         """
-        (due,) = self.renew_many([play], lease).values()
+        (due,) = self.renew_many([play], lease, request_key=request_key).values()
         return due
 
-    def renew_many(self, plays: Iterable[Play | str], lease: float | None = None) -> dict[str, float | None]:
+    def renew_many(
+        self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
+    ) -> dict[str, float | None]:
         """Make the leases of many plays longer: all of them, or none if one is refused; when they end, by their ids."""
         given = list(plays)
+        again = None
+        if request_key is not None:
+            text = request_text(request_key, "renew", given, lease)
+            again = Repeatable(text, (), lambda core, made: [core.play_id(at) for at in made])
         with self._logged.current() as folded:
             until = self._due(folded, lease)
             renewed, ticket = self._logged.write(
-                lambda core: list(core.renew_many(given)), due=lambda _: until, expire=True
+                lambda core: list(core.renew_many(given)), request=again, due=lambda _: until, expire=True
             )
+            ends = {play: folded.leases.due.get(int(play.rpartition("-")[2])) for play in renewed}
         self._settle(ticket)
-        return dict.fromkeys(renewed, until)
+        return ends
 
     def add_results(self, results: Iterable[PastResult], *, request_key: str | None = None) -> list[Play]:
-        """Take in results from elsewhere (arm, fidelity, reward, cost or None), as plays already made."""
+        """Take in results from elsewhere (arm, fidelity, reward, cost or None, maybe an id), as plays already made.
+
+        Results with ids are recognized for good: one that is there already is not added again. The ids of plays of
+        this experiment count as well, and the result of one that is pending is told.
+
+        Raises:
+            Conflict: a result of that id is there, with another content.
+        """
         given = list(results)
-        return self._keep(lambda core: core.add_results(given), request=_repeatable_ask(request_key))
+        again = _repeatable_ask(request_key, "add_results", given)
+        with self._logged.current() as folded:
+            plan = ImportPlan(folded.core, folded.imports, given)
+            if again is not None and plan.has_ids:
+                again = replace(again, answer=plan.answer)
+            plays, ticket = self._logged.write(plan.run, request=again, ids=plan.ids)
+        self._settle(ticket)
+        return plays
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""
-        again = None if request_key is None else Repeatable(request_key, (ArmAdded,), lambda _, arms: arms[0])
+        again = None
+        if request_key is not None:
+            again = Repeatable(request_text(request_key, "add_arm", label), (ArmAdded,), lambda _, arms: arms[0])
         return self._keep(lambda core: core.add_arm(label), request=again)
 
-    def retire_arm(self, arm: int | str) -> None:
+    def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name. It keeps its index and takes late results."""
-        self._keep(lambda core: core.retire_arm(arm))
+        again = _repeatable(request_key, (), "retire_arm", arm)
+        self._keep(lambda core: core.retire_arm(arm), request=again)
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
-        again = _repeatable_without_answer(request_key, ArmReinstated, ArmRestored)
+        again = _repeatable(request_key, (ArmReinstated, ArmRestored), "restore_arm", arm)
         self._keep(lambda core: core.restore_arm(arm), request=again)
 
-    def pause(self) -> None:
+    def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
-        self._keep(lambda core: core.pause())
+        self._keep(lambda core: core.pause(), request=_repeatable(request_key, (), "pause"))
 
-    def resume(self) -> None:
+    def resume(self, *, request_key: str | None = None) -> None:
         """Hand out plays again."""
-        self._keep(lambda core: core.resume())
+        self._keep(lambda core: core.resume(), request=_repeatable(request_key, (), "resume"))
 
-    def set_capital(self, capital: float | None) -> None:
+    def set_capital(self, capital: float | None, *, request_key: str | None = None) -> None:
         """Change Λ, what all plays together may cost, those made so far included; None is unlimited."""
-        self._keep(lambda core: core.set_capital(capital))
+        again = _repeatable(request_key, (), "set_capital", capital)
+        self._keep(lambda core: core.set_capital(capital), request=again)
 
-    def set_policy(self, policy: Policy) -> None:
+    def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned."""
-        self._keep(lambda core: core.set_policy(policy))
+        again = _repeatable(request_key, (), "set_policy", policy)
+        self._keep(lambda core: core.set_policy(policy), request=again)
 
-    def set_biases(self, biases: Sequence[float]) -> None:
+    def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew."""
-        self._keep(lambda core: core.set_biases(biases))
+        given = list(biases)
+        again = _repeatable(request_key, (), "set_biases", given)
+        self._keep(lambda core: core.set_biases(given), request=again)
 
-    def set_fidelities(self, fidelities: Fidelities) -> None:
+    def set_fidelities(self, fidelities: Fidelities, *, request_key: str | None = None) -> None:
         """Know other costs, biases or noise from now on; what was paid stays paid."""
-        self._keep(lambda core: core.set_fidelities(fidelities))
+        again = _repeatable(request_key, (), "set_fidelities", fidelities)
+        self._keep(lambda core: core.set_fidelities(fidelities), request=again)
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
-        self._keep(lambda core: core.note(text), request=_repeatable_without_answer(request_key, Noted))
+        self._keep(lambda core: core.note(text), request=_repeatable(request_key, (Noted,), "note", text))
 
     def expire(self, *, wait: bool = True) -> None:
         """Take back the plays whose leases have run out; ``ask`` does so by itself.
@@ -453,9 +504,15 @@ class DurableExperiment:
         return None if seconds is None else self._logged.home.clock() + seconds
 
 
-def _repeatable_ask(key: str | None) -> Repeatable[list[Play]] | None:
-    return None if key is None else Repeatable(key, (Asked,), lambda core, plays: [core.play(at) for at in plays])
+def _repeatable_ask(key: str | None, verb: str, *content: object) -> Repeatable[list[Play]] | None:
+    if key is None:
+        return None
+    text = request_text(key, verb, *content)
+    return Repeatable(text, (Asked,), lambda core, plays: [core.play(at) for at in plays])
 
 
-def _repeatable_without_answer(key: str | None, *kinds: type[Event]) -> Repeatable[None] | None:
-    return None if key is None else Repeatable(key, kinds, lambda _, __: None)
+def _repeatable(
+    key: str | None, kinds: tuple[type[Event], ...], verb: str, *content: object
+) -> Repeatable[None] | None:
+    """A request without an answer; ``kinds`` are those of logs that kept no digests."""
+    return None if key is None else Repeatable(request_text(key, verb, *content), kinds, lambda _, __: None)

@@ -4,18 +4,22 @@ import csv
 import hashlib
 import io
 import json
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections import Counter
+from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass
 from datetime import UTC, datetime
-from typing import Any, TypeVar
+from typing import Any
 
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS, MAX_VALUE_SHOWN
 from mfbandit._internal.typing import JSON, JSONObject
+from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import (
     ArmAdded,
     Asked,
     Expired,
     Failed,
+    Incarnations,
     Opened,
     PastResult,
     Record,
@@ -23,8 +27,6 @@ from mfbandit.experiment import (
     play_id,
     to_record,
 )
-
-T = TypeVar("T", int, float)
 
 PLAY_COLUMNS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
 
@@ -40,14 +42,27 @@ def log_record(record: Record) -> JSONObject:
     return {"seq": record.seq, "time": record.time, **to_record(record.event), **present}
 
 
-def jsonl(records: Iterable[Record]) -> Iterator[str]:
+def jsonl(records: Iterable[Record], experiment: str | None = None) -> Iterator[str]:
     r"""Export a log as JSON Lines, one event a line.
+
+    Args:
+        records: the log, from its beginning.
+        experiment: its id; then events that tell results have the ids of their plays.
 
     >>> list(jsonl([Record(seq=1, time=0.5, event=Asked(play=0, arm=2, fidelity=1))]))
     ['{"seq": 1, "time": 0.5, "event": "Asked", "play": 0, "arm": 2, "fidelity": 1}\n']
     """
+    incarnations, asked = Incarnations(), 0
     for record in records:
-        yield json.dumps(log_record(record)) + "\n"
+        line, event = log_record(record), record.event
+        match event:
+            case Opened(incarnation):
+                incarnations.begin(asked, incarnation)
+            case Asked(play):
+                asked = play + 1
+            case Told(play) if experiment is not None:
+                line["id"] = play_id(experiment, incarnations.of(play), play)
+        yield json.dumps(line) + "\n"
 
 
 def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str]) -> Iterator[str]:
@@ -106,34 +121,78 @@ def _line(values: Iterable[Any]) -> str:
     return text.getvalue()
 
 
-def read_results(lines: Iterable[str], kind: str) -> Iterator[PastResult]:
-    r"""Read past results from CSV with a header, or from JSON Lines: arm (index or name), fidelity, reward, maybe cost.
+@dataclass(frozen=True)
+class ReadResult:
+    """A result as a file has it; arm and fidelity may be names, or indices as text."""
 
-    What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told.
+    line: int
+    arm: int | str
+    fidelity: int | str
+    reward: float
+    cost: float | None
+    id: str
+
+
+def read_results(text: str, kind: str, *, id_column: str | None = None, all_new: bool = False) -> Iterator[ReadResult]:
+    r"""Read past results from CSV with a header, or from JSON Lines: arm, fidelity, reward, maybe cost.
+
+    What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told, by their ids. In another
+    file without an ``id_column``, a row is recognized by all that it has: the second of two equal rows is another one,
+    and the same when a longer file is read that has both.
 
     Args:
-        lines: of the file.
+        text: of the file.
         kind: "csv" or "jsonl".
+        id_column: the column that has ids, which no two results share.
+        all_new: every row is another result than those of other files, even if it is equal to one of theirs.
 
-    >>> list(read_results(["arm,fidelity,reward\n", "ad-a,0,0.5\n"], "csv"))
-    [('ad-a', 0, 0.5, None)]
-    >>> list(read_results(['{"arm": 1, "fidelity": 0, "reward": "x"}'], "jsonl"))
+    >>> list(read_results("arm,fidelity,reward,visit\nad-a,0,0.5,v7\n", "csv", id_column="visit"))
+    [ReadResult(line=2, arm='ad-a', fidelity='0', reward=0.5, cost=None, id='v7')]
+    >>> list(read_results('{"arm": 1, "fidelity": 0, "reward": "x"}', "jsonl"))
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: line 1: reward must be a number, got 'x'
     """
-    rows = _csv_rows(lines) if kind == "csv" else _json_rows(lines)
+    lines = text.splitlines()
+    rows = _csv_rows(lines, id_column) if kind == "csv" else _json_rows(lines)
+    seen: Counter[str] = Counter()
+    file = _digest(text) if all_new else ""
     for number, row in rows:
         if row.get("outcome", "told") != "told":
             continue
         try:
-            yield _past_result(row)
+            name = _row_id(row, id_column)
+            if name is None and all_new:
+                name = f"file-{file}-{number}"
+            elif name is None:
+                content = _digest(json.dumps(row, sort_keys=True))
+                seen[content] += 1
+                name = f"row-{content}-{seen[content]}"
+            yield _past_result(number, row, name)
         except InvalidArgument as error:
             raise InvalidArgument(f"line {number}: {error}") from None
 
 
-def _csv_rows(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
+def _row_id(row: JSONObject, column: str | None) -> str | None:
+    """The id that a row has; None if it has none."""
+    if column is not None:
+        value = row.get(column)
+        if value is None or isinstance(value, bool | list | dict | float) or not str(value).strip():
+            raise InvalidArgument(f"{column} must be an id, got {value!r}")
+        return str(value).strip()
+    if row.keys() >= set(PLAY_COLUMNS):
+        return str(row["play"])
+    return str(row["id"]) if row.get("event") == "Told" and "id" in row else None
+
+
+def _digest(text: str) -> str:
+    return hashlib.sha256(text.encode("utf-8", "backslashreplace")).hexdigest()[:24]
+
+
+def _csv_rows(lines: Iterable[str], id_column: str | None) -> Iterator[tuple[int, JSONObject]]:
     reader = csv.DictReader(lines)
     reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
+    if id_column is not None and id_column not in reader.fieldnames:
+        raise InvalidArgument(f"line 1: the header must name the id column {id_column!r}, got {reader.fieldnames}")
     missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames)
     if missing:
         names = ",".join(reader.fieldnames)
@@ -180,52 +239,61 @@ def _objects(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
         yield number, row
 
 
-def _past_result(row: JSONObject) -> PastResult:
-    arm = row.get("arm")
+def _past_result(line: int, row: JSONObject, name: str) -> ReadResult:
+    arm, fidelity, cost = row.get("arm"), row.get("fidelity"), row.get("cost")
     if isinstance(arm, bool) or not isinstance(arm, int | str) or arm == "":
         raise InvalidArgument(f"arm must be a name or an index, got {arm!r}")
-    cost = row.get("cost")
-    return (
-        arm,
-        _number("fidelity", row.get("fidelity"), int, "a whole number"),
-        _number("reward", row.get("reward"), float, "a number"),
-        None if cost in (None, "") else _number("cost", cost, float, "a number"),
-    )
+    if isinstance(fidelity, bool) or not isinstance(fidelity, int | str) or fidelity == "":
+        raise InvalidArgument(f"fidelity must be a name or a whole number, got {fidelity!r}")
+    reward = _number("reward", row.get("reward"))
+    return ReadResult(line, arm, fidelity, reward, None if cost in (None, "") else _number("cost", cost), name)
 
 
-def _number(what: str, value: JSON, kind: Callable[[JSON], T], rule: str) -> T:
-    refused = isinstance(value, bool) or value is None or (kind is int and isinstance(value, float))
+def _number(what: str, value: JSON) -> float:
     try:
-        if not refused:
-            return kind(value)
+        if value is not None and not isinstance(value, bool):
+            return float(value)
     except (TypeError, ValueError, OverflowError):
         pass
-    raise InvalidArgument(f"{what} must be {rule}, got {value!r}")
+    raise InvalidArgument(f"{what} must be a number, got {value!r}")
 
 
-def arms_as_indices(results: Iterable[PastResult], arms: Sequence[str], fidelities: int) -> list[PastResult]:
-    """Replace names of arms by their indices; text that is no name may be an index. All are checked before any is used.
+def as_past_results(
+    results: Iterable[ReadResult], arms: Sequence[str], fidelities: Fidelities, cost: float | None = None
+) -> list[PastResult]:
+    """Replace names of arms and fidelities by indices; text that is no name may be an index. All are checked first.
 
-    >>> arms_as_indices([("b", 0, 0.5, None), ("0", 0, 0.5, None)], ["a", "b"], fidelities=1)
-    [(1, 0, 0.5, None), (0, 0, 0.5, None)]
-    >>> arms_as_indices([("c", 0, 0.5, None)], ["a", "b"], fidelities=1)
+    Args:
+        results: as a file has them.
+        arms: the names of arms.
+        fidelities: of the experiment.
+        cost: what each result cost, in place of the file's.
+
+    >>> fid = Fidelities([1, 10], names=["minute", "hour"])
+    >>> as_past_results([ReadResult(2, "b", "hour", 0.5, None, "v7")], ["a", "b"], fid)
+    [(1, 1, 0.5, None, 'v7')]
+    >>> as_past_results([ReadResult(2, "c", "0", 0.5, None, "v7")], ["a", "b"], fid)
     Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: result 1: arm must be a name or an index below 2, got 'c'
+    mfbandit.errors.InvalidArgument: line 2: arm must be a name or an index below 2, got 'c'
     """
     places = {label: index for index, label in enumerate(arms)}
+    levels = {name: index for index, name in enumerate(fidelities.names or ())}
     known: list[PastResult] = []
-    for number, (arm, fidelity, reward, cost) in enumerate(results, start=1):
-        index = places.get(arm, _index(arm)) if isinstance(arm, str) else arm
-        if not 0 <= index < len(arms):
-            raise InvalidArgument(f"result {number}: arm must be a name or an index below {len(arms)}, got {arm!r}")
-        if not 0 <= fidelity < fidelities:
-            raise InvalidArgument(f"result {number}: fidelity must lie in 0 to {fidelities - 1}, got {fidelity}")
-        known.append((index, fidelity, reward, cost))
+    for one in results:
+        arm = places.get(one.arm, _index(one.arm)) if isinstance(one.arm, str) else one.arm
+        if not 0 <= arm < len(arms):
+            raise InvalidArgument(f"line {one.line}: arm must be a name or an index below {len(arms)}, got {one.arm!r}")
+        fidelity = levels.get(one.fidelity, _index(one.fidelity)) if isinstance(one.fidelity, str) else one.fidelity
+        if not 0 <= fidelity < len(fidelities):
+            rule = f"fidelity must be a name or lie in 0 to {len(fidelities) - 1}"
+            raise InvalidArgument(f"line {one.line}: {rule}, got {one.fidelity!r}")
+        known.append((arm, fidelity, one.reward, one.cost if cost is None else cost, one.id))
     return known
 
 
 def _index(text: str) -> int:
-    return int(text) if text.isdecimal() and len(text) <= MAX_PLAY_NUMBER_DIGITS else -1
+    digits = text.strip()
+    return int(digits) if digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS else -1
 
 
 def import_keys(text: str, number: int) -> list[str]:

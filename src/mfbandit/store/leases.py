@@ -17,6 +17,8 @@ from mfbandit.experiment import (
     Told,
 )
 
+SMALL_QUEUE = 64  # entries, which are not worth being sorted out
+
 
 class Leases:
     """When the leases of pending plays end; a play without a lease may take for ever.
@@ -42,6 +44,8 @@ class Leases:
             if record.due is not None:
                 self.due[event.play] = record.due
                 heapq.heappush(self._queue, (record.due, event.play))
+                if len(self._queue) > 2 * len(self.due) + SMALL_QUEUE:
+                    self._queue_all()
         elif isinstance(event, Told | Failed | Expired):
             self.due.pop(event.play, None)
         elif isinstance(event, LeasesExtended):
@@ -81,6 +85,7 @@ class Leases:
         self._queue_all()
 
     def _queue_all(self) -> None:
+        """Queue the leases that are there, and leave void entries out."""
         self._queue = [(end, play) for play, end in self.due.items()]
         heapq.heapify(self._queue)
 

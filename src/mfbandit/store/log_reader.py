@@ -20,6 +20,7 @@ from mfbandit.store.database import Connection
 from mfbandit.store.writer import LogEnd
 
 ROWS_PER_QUERY = 10_000
+MAX_EXPERIMENTS = 2**53  # more than there are
 _SELECT = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq > ?"  # noqa: S608 - our own names
 
 
@@ -55,14 +56,35 @@ def entries(connection: Connection) -> list[Entry]:
     return [_entry(row) for row in connection.query(_ENTRIES + " ORDER BY id")]
 
 
+def names_after(connection: Connection, number: int, limit: int | None) -> list[tuple[int, str]]:
+    """The numbers and names of experiments after a number, in the order in which they were made.
+
+    Args:
+        connection: to the database.
+        number: that of an experiment, also of one that was deleted; 0 begins with the first.
+        limit: how many at most; None is all.
+    """
+    query = "SELECT id, name FROM mfbandit_experiments WHERE id > ? ORDER BY id"
+    rows = (
+        connection.query(query, (number,)) if limit is None else connection.query(f"{query} LIMIT ?", (number, limit))
+    )
+    return [(int(at), str(name)) for at, name in rows]
+
+
+def find_entry(connection: Connection, name: str) -> Entry | None:
+    """The experiment of that name; None if there is none."""
+    rows = connection.query(_ENTRIES + " WHERE name = ?", (name,))
+    return _entry(rows[0]) if rows else None
+
+
 def entry(connection: Connection, name: str) -> Entry:
     """The experiment of that name, or an error that lists those that are there."""
-    rows = connection.query(_ENTRIES + " WHERE name = ?", (name,))
-    if not rows:
+    found = find_entry(connection, name)
+    if found is None:
         there = [found for (found,) in connection.query("SELECT name FROM mfbandit_experiments ORDER BY id LIMIT 11")]
         names = ", ".join(there[:10]) + (", ..." if len(there) > 10 else "")  # noqa: PLR2004 - those ten
         raise UnknownExperiment(f"Experiment not found: {name!r}; the store has {names or 'none yet'}")
-    return _entry(rows[0])
+    return found
 
 
 def _entry(row: tuple[Any, ...]) -> Entry:

@@ -2,7 +2,7 @@
 
 import json
 import threading
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
 from typing import Any, Generic, Protocol, TypeVar
@@ -28,11 +28,12 @@ from mfbandit.experiment import (
 )
 from mfbandit.policies import Policy
 from mfbandit.store.database import Connection
+from mfbandit.store.import_ids import ImportIds, import_record
 from mfbandit.store.leases import Leases
 from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
 from mfbandit.store.outages import Outages
 from mfbandit.store.recent import RecentEvents
-from mfbandit.store.request_keys import RequestKeys
+from mfbandit.store.request_keys import RequestKeys, key_of
 from mfbandit.store.writer import LogEnd, Ticket, Writer
 
 NUMBERS_PER_QUERY = 500
@@ -88,6 +89,7 @@ class LogState:
         lease: seconds that a play may take if nothing else is said; None is for ever.
         leases: until when pending plays are leased.
         requests: the requests that had keys.
+        imports: the ids of results from elsewhere.
         recent: what happened lately.
         events: how many events there are, those included that are not on disk yet.
         outages_seen: how many of the store's outages the leases were extended by.
@@ -100,19 +102,26 @@ class LogState:
     lease: float | None
     leases: Leases
     requests: RequestKeys
+    imports: ImportIds
     recent: RecentEvents
     events: int
     outages_seen: int
     owed: float
 
-    def take_news(self, now: float, request: str | None, due: float | None) -> list[Record]:
+    def take_news(
+        self, now: float, request: str | None, due: float | None, ids: Mapping[int, str] | None = None
+    ) -> list[Record]:
         """Number the core's new events as those of one request, and fold them into everything else."""
         records = []
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
             key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
-            records.append(record := Record(self.events, now, event, until, key))
+            record = Record(self.events, now, event, until, key)
+            if ids and isinstance(event, Told) and event.play in ids:
+                record = import_record(record, ids[event.play])
+                self.imports.apply(record)
+            records.append(record)
             self.leases.apply(record)
             self.requests.apply(record)
             self.recent.apply(record)
@@ -121,9 +130,15 @@ class LogState:
 
 @dataclass(frozen=True)
 class Repeatable(Generic[T]):
-    """A request that may come again: its key, the kinds its first event may have, and its answer from what it made."""
+    """A request that may come again.
 
-    key: str
+    Args:
+        text: its key and the digest of its content.
+        kinds: that its first event may have.
+        answer: its answer, from what it made.
+    """
+
+    text: str
     kinds: tuple[type[Event], ...]
     answer: Callable[[Experiment, list[int]], T]
 
@@ -160,6 +175,13 @@ class LoggedExperiment:
                 self._generation = generation
             yield self._folded
 
+    def busy(self, patience: float) -> bool:
+        """Whether somebody is at work on it, for as long as ``patience`` says, in seconds."""
+        if not self._lock.acquire(timeout=patience):
+            return True
+        self._lock.release()
+        return False
+
     @contextmanager
     def if_free(self) -> Iterator[LogState | None]:
         """The state as in :meth:`current`, or None if one would have to wait for it: inside, nothing changes."""
@@ -179,6 +201,7 @@ class LoggedExperiment:
         request: Repeatable[T] | None = None,
         due: Callable[[LogState], float | None] = lambda _: None,
         expire: bool = False,
+        ids: Mapping[int, str] | None = None,
     ) -> tuple[T, Ticket]:
         """Run a verb in memory and hand its events to the writer.
 
@@ -187,22 +210,28 @@ class LoggedExperiment:
             request: the request's key and its answer if it came before; None without a key.
             due: until when the plays that it asks for or renews are leased.
             expire: whether to take back plays whose leases have run out first.
+            ids: of results from elsewhere, by the numbers of the plays that they will be.
 
         Returns:
             What the verb returned, and a ticket that is good when its events are on disk.
         """
         writer = self.home.writer()
         with self.current() as folded:
-            made = None if request is None else folded.requests.find(request.key, *request.kinds)
+            made = None if request is None else folded.requests.find(request.text, *request.kinds)
             if request is not None and made is not None:
                 return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
-            key = None if request is None else request.key
+            text = None if request is None else request.text
             with self._stale_unless_done():
                 news = self._extended(folded)
                 news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
-                news += folded.take_news(self.home.clock(), key, until)  # what came before an error has happened
+                # What came before an error has happened.
+                made_now = folded.take_news(self.home.clock(), text, until, ids)
+                if text is not None and not made_now and not isinstance(result, _Raised):
+                    folded.core.note_unchanged()
+                    made_now = folded.take_news(self.home.clock(), text, until)
+                news += made_now
                 ticket = self._hand_in(writer, folded, news)
         try:
             if isinstance(result, _Raised):
@@ -240,8 +269,9 @@ class LoggedExperiment:
         number = len(outages)
         seconds = folded.owed + outages.seconds(folded.outages_seen, number)
         folded.outages_seen, folded.owed = number, 0.0
-        if folded.leases.due:
-            folded.core.extend_leases(seconds)
+        if not folded.leases.due:
+            return []
+        folded.core.extend_leases(seconds)
         return folded.take_news(now, None, None)
 
     def _expired(self, folded: LogState) -> list[Record]:
@@ -277,7 +307,7 @@ class LoggedExperiment:
     def records(self, after: int = 0) -> Iterator[Record]:
         """Events with their numbers and times; those after number ``after``."""
         with closing(self.home.read()) as connection:
-            yield from read_records(connection, entry(connection, self.name), after)
+            yield from map(_with_key_alone, read_records(connection, entry(connection, self.name), after))
 
     def page(self, after: int, limit: int) -> list[Record]:
         """At most ``limit`` events after number ``after``; plays and results as they were folded."""
@@ -285,7 +315,7 @@ class LoggedExperiment:
             records = read_page(connection, entry(connection, self.name), after, limit)
         with self.current() as folded:
             _check_as_folded(folded, records)
-        return records
+        return [_with_key_alone(record) for record in records]
 
     def _load(self) -> LogState:
         with closing(self.home.read()) as connection, connection.reading():
@@ -297,6 +327,7 @@ class LoggedExperiment:
             folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
+            folded.imports.apply_all(log)
             folded.recent.apply_all(log)
             folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
         if not self.home.read_only:
@@ -319,11 +350,20 @@ class LoggedExperiment:
             first["lease"],
             Leases(),
             RequestKeys(state),
+            ImportIds(),
             RecentEvents(state),
             events=end.head,
             outages_seen=len(self.home.outages),
             owed=0.0,
         )
+
+
+def _with_key_alone(record: Record) -> Record:
+    """The record as people see it: the key of a request without its digest, and no id of a row."""
+    if record.request is None:
+        return record
+    key = key_of(record.request)
+    return record._replace(request=key) if key else record._replace(request=None, due=None)
 
 
 @dataclass(frozen=True)

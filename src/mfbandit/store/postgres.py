@@ -1,24 +1,42 @@
 """A store in PostgreSQL, for teams: the same tables, the same one writer."""
 
 import hashlib
-from collections.abc import Iterator, Sequence
+import time
+from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
-from typing import Any
-from urllib.parse import urlsplit, urlunsplit
+from typing import Any, TypeVar
+from urllib.parse import urlsplit
 
 from mfbandit._internal.imports import needed_for
-from mfbandit.errors import StoreError, StoreHeld, StoreUnavailable
-from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, process_record, transaction
+from mfbandit.errors import InvalidArgument, StoreError, StoreHeld, StoreUnavailable
+from mfbandit.store.commits import Commits
+from mfbandit.store.database import (
+    INDEX,
+    PREFIX,
+    TABLES,
+    Connection,
+    Rows,
+    process_record,
+    transaction,
+    without_password,
+)
 
 with needed_for("a store in PostgreSQL", "postgres"):
     import psycopg
 
+T = TypeVar("T")
 MAX_VALUES_PER_STATEMENT = 60_000
 MAX_ROWS_PER_STATEMENT = 256
 MAX_APPLICATION_NAME_LENGTH = 63  # of an application, to PostgreSQL
 LOCK_WAIT_SECONDS = 5.0  # for a writer that has just died
 
 
+SILENCE_SECONDS = 8.0  # of a server that has a statement to answer; it may be stopped, and its system still be there
+# On the side of the server, so that a client that has gone without a word does not keep its locks.
+_SETTINGS = (
+    "SET statement_timeout = '60s'; SET idle_in_transaction_session_timeout = '60s'; "
+    "SET tcp_keepalives_idle = 10; SET tcp_keepalives_interval = 5; SET tcp_keepalives_count = 3"
+)
 # A server that has gone without a word is noticed within some seconds.
 _TIMEOUTS: dict[str, Any] = {
     "connect_timeout": 5,
@@ -38,13 +56,22 @@ class Postgres:
 
     def __init__(self, url: str) -> None:
         self._url = url
-        parts = urlsplit(url)
-        place = parts.netloc.rpartition("@")[2]
-        user = f"{parts.username}@" if parts.username else ""
-        self.name = urlunsplit((parts.scheme, f"{user}{place}", parts.path, "", ""))
+        self.name = without_password(url)
+        try:
+            psycopg.conninfo.conninfo_to_dict(url)
+            parts = urlsplit(url)
+            good = "@" not in parts.path and parts.netloc.count("@") < 2  # noqa: PLR2004 - the rest is of a password
+            _ = "," in parts.netloc or parts.port  # a number, where there is one host
+        except (psycopg.Error, ValueError):  # whose message may have a part of the password
+            good = False
+        if not good:
+            raise InvalidArgument(
+                "the address of a store in PostgreSQL must be postgresql://user:password@host:port/database, with "
+                f"special characters as %-codes, got {self.name}"
+            )
 
     @contextmanager
-    def hold(self, purpose: str) -> "Iterator[PostgresConnection]":
+    def hold(self, purpose: str, *, accept_loss: bool = False) -> "Iterator[PostgresConnection]":  # noqa: ARG002
         """Open the only connection that writes, until it is closed or lost: it holds an advisory lock."""
         me = process_record(purpose)
         connection = self._connect(
@@ -74,14 +101,18 @@ class Postgres:
             connection.run(f"CREATE TABLE {name} ({columns})")
         connection.run(INDEX)
 
+    def missing(self, connection: Connection) -> None:
+        """Nothing: PostgreSQL checks its own log, and does not start where the end of that cannot be read."""
+
     def verify(self, connection: Connection) -> None:
         """Check nothing: PostgreSQL looks after its pages, and the log has its digests."""
 
     def _connect(self, application: str) -> "PostgresConnection":
         with _named(self.name):
-            connection = psycopg.connect(
+            connection = _Impatient.connect(
                 self._url, autocommit=True, application_name=application, prepare_threshold=3, **_TIMEOUTS
             )
+            connection.execute(_SETTINGS)
         return PostgresConnection(self.name, connection)
 
     def _lock(self, connection: "PostgresConnection") -> None:
@@ -119,11 +150,45 @@ def open_database(address: str) -> Postgres:
     return Postgres(address)
 
 
+class _Impatient(psycopg.Connection[Any]):
+    """A session that is given up when the server does not answer: no time-out of the server's own helps there."""
+
+    def wait(self, gen: "Generator[Any, Any, T]", *args: Any, **options: Any) -> T:  # noqa: ANN401 - as it is there
+        """Wait for an answer, as long as something happens."""
+        try:
+            return super().wait(_unless_silent(gen), *args, **options)
+        except _Silent:
+            self.pgconn.finish()  # what it would answer later belongs to nobody
+            raise
+
+
+class _Silent(psycopg.OperationalError):
+    """The server did not answer."""
+
+
+def _unless_silent(answer: "Generator[Any, Any, T]") -> "Generator[Any, Any, T]":
+    heard = time.monotonic()
+    try:
+        wanted = next(answer)
+        while True:
+            ready = yield wanted
+            now = time.monotonic()
+            if ready:
+                heard = now
+            elif now - heard > SILENCE_SECONDS:
+                raise _Silent(f"the server did not answer for {SILENCE_SECONDS:g} seconds")
+            wanted = answer.send(ready)
+    except StopIteration as done:
+        result: T = done.value
+        return result
+
+
 class PostgresConnection:
     """A connection that names its database in every error."""
 
     def __init__(self, name: str, connection: "psycopg.Connection[Any]") -> None:
         self._name, self._connection = name, connection
+        self.accepted_loss = ""
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """All rows of an answer."""
@@ -151,6 +216,12 @@ class PostgresConnection:
 
     def check_hold(self) -> None:
         """Check nothing: the lock lasts as long as the session, which the next statement needs anyway."""
+
+    def acknowledge(self, commits: Commits) -> None:
+        """Note nothing: a server that lost its end does not start."""
+
+    def discard(self) -> None:
+        """Leave the tables where they are: the database was there before."""
 
     def close(self) -> None:
         """Close the connection."""

@@ -6,12 +6,24 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfbandit.core import Play
-from mfbandit.experiment import CODES, Asked, Expired, Failed, Opened, PackedLog, Record, Renewed, State, Told
+from mfbandit.experiment import (
+    CODES,
+    Asked,
+    Expired,
+    Failed,
+    Opened,
+    PackedLog,
+    Record,
+    Renewed,
+    State,
+    Told,
+    Unchanged,
+)
 from mfbandit.experiment.codec import ABOUT_PLAYS
 from mfbandit.store.timeline import Timeline
 
 RECENT = 12  # plays, events and leases that are shown
-NOT_SHOWN = (Opened,)  # which say nothing to people
+NOT_SHOWN = (Opened, Unchanged)  # which say nothing to people
 
 
 @dataclass(frozen=True)

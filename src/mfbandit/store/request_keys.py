@@ -1,5 +1,7 @@
 """Which requests had keys and what they made, folded from a log: so that a repeated request is answered the same."""
 
+import hashlib
+import json
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
@@ -7,16 +9,41 @@ import numpy as np
 
 from mfbandit._internal import limits
 from mfbandit._internal.typing import IntArray
+from mfbandit.core import Fidelities, Play
 from mfbandit.errors import Conflict, InvalidArgument
-from mfbandit.experiment import CODES, WITH_TEXT, ArmAdded, Asked, BiasRefuted, Event, PackedLog, Record, State
+from mfbandit.experiment import (
+    CODES,
+    WITH_TEXT,
+    ArmAdded,
+    Asked,
+    BiasesWidened,
+    BiasRefuted,
+    Event,
+    PackedLog,
+    Record,
+    Renewed,
+    State,
+    Told,
+    fidelities_record,
+)
+
+DIGEST_BYTES = 8
+SEPARATOR = "\t"  # between a key and the digest of what was asked for; no key has it
 
 
 @dataclass(frozen=True, slots=True)
 class KeyedRequest:
-    """A request that had a key: the kind of its first event, and the numbers of the plays or arms it made."""
+    """A request that had a key.
+
+    Args:
+        kind: of its first event.
+        made: the numbers of the plays or arms that it made, or of the plays that it renewed.
+        digest: of what was asked for; empty in logs of versions that did not keep it.
+    """
 
     kind: type[Event]
     made: list[int]
+    digest: str = ""
 
 
 def checked_key(key: object) -> str:
@@ -32,6 +59,38 @@ def checked_key(key: object) -> str:
     return key
 
 
+def request_text(key: object, verb: str, *content: object) -> str:
+    """What the log keeps of a request: its key, and a digest of the verb and all that it was given.
+
+    >>> request_text("k", "ask", 1, None) == request_text("k", "ask", 2, None)
+    False
+    """
+    text = json.dumps([verb, *content], default=_plain, sort_keys=True)
+    digest = hashlib.blake2b(text.encode("utf-8", "backslashreplace"), digest_size=DIGEST_BYTES).hexdigest()
+    return f"{checked_key(key)}{SEPARATOR}{digest}"
+
+
+def key_of(text: str) -> str:
+    """The key in what the log keeps of a request.
+
+    >>> key_of(request_text("k", "pause")), key_of("of an earlier version")
+    ('k', 'of an earlier version')
+    """
+    return text.partition(SEPARATOR)[0]
+
+
+def _plain(value: object) -> object:
+    """What JSON does not have, as something that it has."""
+    match value:
+        case Play():
+            return value.id
+        case Fidelities():
+            return fidelities_record(value)
+        case np.generic():
+            return value.item()
+    return repr(value)
+
+
 class RequestKeys:
     """The latest requests that had keys, and those whose plays are pending.
 
@@ -43,28 +102,35 @@ class RequestKeys:
         self._state = state
         self.known: dict[str, KeyedRequest] = {}
 
-    def find(self, key: str, *kinds: type[Event]) -> list[int] | None:
+    def find(self, text: str, *kinds: type[Event]) -> list[int] | None:
         """What the request of that key made, or None if there was none.
 
+        Args:
+            text: by :func:`request_text`.
+            kinds: of first events that such a request has, for logs that kept no digests.
+
         Raises:
-            Conflict: the key was that of another kind of request.
+            Conflict: the key was that of another request.
         """
-        request = self.known.get(checked_key(key))
+        key, _, digest = text.partition(SEPARATOR)
+        request = self.known.get(key)
         if request is None:
             return None
-        if request.kind not in kinds:
+        if request.digest != digest if request.digest else request.kind not in kinds:
             raise Conflict(f"Request key {key!r} was already used for another request")
         return request.made
 
     def apply(self, record: Record) -> None:
         """Move on by one event."""
-        event, key = record.event, record.request
-        if key is None or isinstance(event, BiasRefuted):  # which a result of the request caused
+        event, text = record.event, record.request
+        if text is None or text.startswith(SEPARATOR) or isinstance(event, BiasRefuted | BiasesWidened):
+            # The id of a row has no key; what follows for the biases was caused by a result of the request.
             return
+        key, _, digest = text.partition(SEPARATOR)
         request = self.known.get(key)
         if request is None:
-            request = self.known[key] = KeyedRequest(type(event), [])
-        if isinstance(event, Asked):
+            request = self.known[key] = KeyedRequest(type(event), [], digest)
+        if isinstance(event, Asked | Renewed):
             request.made.append(event.play)
         elif isinstance(event, ArmAdded):
             request.made.append(self._state.index[event.label])
@@ -84,20 +150,21 @@ class RequestKeys:
         texts = [record for record in log.texts.values() if record.seq not in made]
         for record in sorted([*first_events, *texts], key=lambda record: record.seq):
             if record.seq in made:
-                self.known[str(record.request)] = KeyedRequest(type(record.event), made[record.seq])
+                key, _, digest = str(record.request).partition(SEPARATOR)
+                self.known[key] = KeyedRequest(type(record.event), made[record.seq], digest)
             else:
                 self.apply(record)
 
     def _keyed_stretches(self, log: PackedLog) -> tuple[IntArray, list[list[int]]]:
         """The latest requests with keys, and those of pending plays: numbers of first events, and plays they made."""
         rows = log.rows
-        # The events of a request follow each other; only that a bias is refuted may come in between.
-        places = np.flatnonzero(rows["kind"] != CODES[BiasRefuted])
-        kinds = rows["kind"][places]
-        # A text of an event that has none itself is that of its request.
-        keys = np.where(np.isin(kinds, WITH_TEXT), 0, rows["text"][places])
+        # The events of a request follow each other. Those with a text of their own are read beside these rows; of the
+        # others, a text is that of the request.
+        with_id = (rows["kind"] == CODES[Told]) & ~np.isnan(rows["due"])  # whose text is that of the row
+        places = np.flatnonzero(~np.isin(rows["kind"], WITH_TEXT) & ~with_id)
+        kinds, keys = rows["kind"][places], rows["text"][places]
         first = (keys != 0) & (keys != np.append(0, keys[:-1]))
-        asked = (kinds == CODES[Asked]) & (keys != 0)
+        asked = np.isin(kinds, [CODES[Asked], CODES[Renewed]]) & (keys != 0)
         plays, stretch_of = rows["play"][places[asked]], np.cumsum(first)[asked] - 1
         starts = places[first] + 1
         latest = np.arange(max(0, len(starts) - limits.REQUEST_KEYS_KEPT), len(starts))
@@ -110,5 +177,5 @@ class RequestKeys:
         pending = self._state.pending
         for key in list(self.known)[: -limits.REQUEST_KEYS_KEPT]:
             request = self.known[key]
-            if request.kind is not Asked or not any(play in pending for play in request.made):
+            if request.kind not in (Asked, Renewed) or not any(play in pending for play in request.made):
                 del self.known[key]

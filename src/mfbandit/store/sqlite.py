@@ -1,39 +1,37 @@
 """A store in one file: SQLite in WAL mode, written by one process at a time."""
 
-import fcntl
-import json
 import os
 import sqlite3
-import threading
 from collections.abc import Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
-from mfbandit.errors import StoreDamaged, StoreError, StoreHeld, StoreNotFound, StoreUnavailable
-from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, process_record, transaction
+from mfbandit.errors import StoreDamaged, StoreError, StoreNotFound, StoreUnavailable
+from mfbandit.store.commits import Commits, behind, read_commits
+from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, transaction
+from mfbandit.store.file_lock import begin_reading, end_reading, locked, locked_database
+from mfbandit.store.mark import Mark, read_mark
+from mfbandit.store.store_files import (
+    ENDINGS,
+    NETWORK_FILE_SYSTEMS,
+    Identity,
+    OpenFiles,
+    beside,
+    check_names,
+    check_place,
+    file_system,
+    flush_folder,
+    mode_of,
+    open_private,
+)
 
-NETWORK_FILE_SYSTEMS = {
-    "nfs",
-    "nfs4",
-    "cifs",
-    "smb3",
-    "smbfs",
-    "afs",
-    "9p",
-    "glusterfs",
-    "lustre",
-    "fuse.sshfs",
-    "fuse.glusterfs",
-}
 DAMAGE_WORDS = ("malformed", "not a database", "corrupt", "decode")
 # Sizes of statements with many rows: one each is kept ready, and a statement runs without Python's lock.
 ROWS_PER_STATEMENT = (256, 64, 16, 4, 1)
 MAX_VALUES_PER_STATEMENT = 32_000
-
-_held: set[Path] = set()
-_held_lock = threading.Lock()  # a process always gets its own lock, so threads have to be kept apart here
+WAY_OUT = "go on from what is there with --accept-loss (accept_loss=True)"
 
 
 class SQLite:
@@ -45,6 +43,7 @@ class SQLite:
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
+        self._open_files: OpenFiles | None = None
 
     @property
     def name(self) -> str:
@@ -52,31 +51,44 @@ class SQLite:
         return str(self._path)
 
     @contextmanager
-    def hold(self, purpose: str) -> "Iterator[SQLiteConnection]":
+    def hold(self, purpose: str, *, accept_loss: bool = False) -> "Iterator[SQLiteConnection]":
         """Open the only connection that writes, until it is closed.
 
         Two processes that write could lose data by a fault of SQLite before 3.51.3, and would each go on from a state
-        of their own; hence the lock. It ends with the process, whatever that dies of.
+        of their own; hence the locks. They end with the process, whatever that dies of.
         """
-        self._check_place()
-        with _lock(self._path, purpose), _named(self.name):
-            connection = SQLiteConnection(self.name, sqlite3.connect(self._path, **_OPTIONS), batches=True)
-            try:
-                connection.start_writing()
-                _flush_folder(self._path)
-                yield connection
-            finally:
-                connection.close()
-                if self._path.exists() and not self._path.stat().st_size:
-                    self._path.unlink()  # it could not be made, perhaps because the disk is full
+        self._check_place(accept_loss=accept_loss)
+        with locked(self._path, purpose), _named(self.name):
+            lost = self._lost(accept_loss=accept_loss)
+            with self._mark() as mark, self._database_file(), locked_database(self._path):
+                connection = SQLiteConnection(self.name, sqlite3.connect(self._path, **_OPTIONS), batches=True)
+                try:
+                    connection.start_writing()
+                    flush_folder(self._path)
+                    self._open_files = OpenFiles(self.name, self._all_files())
+                    connection.watch(self._open_files, mark, lost)
+                    yield connection
+                finally:
+                    connection.close()
+                    self._open_files = None
+                    if connection.unwanted:
+                        self._remove()
 
     def read(self) -> "SQLiteConnection":
         """Open a connection that reads."""
         if not self._path.is_file():
             raise StoreNotFound(f"Store not found: {self.name}")
-        with _named(self.name):
-            connection = sqlite3.connect(f"file:{quote(str(self._path.absolute()))}?mode=ro", uri=True, **_OPTIONS)
-            return SQLiteConnection(self.name, connection)
+        if self._open_files is not None:
+            self._open_files.check()  # what is read is what is written
+        check_names(self._path)
+        key = begin_reading(self._path)
+        try:
+            with _named(self.name):
+                uri = f"file:{quote(str(self._path.absolute()))}?mode=ro"
+                return SQLiteConnection(self.name, sqlite3.connect(uri, uri=True, **_OPTIONS), reading=key)
+        except BaseException:
+            end_reading(key)
+            raise
 
     def tables(self, connection: Connection) -> set[str]:
         """The names of the tables that are there and begin with our prefix."""
@@ -99,20 +111,91 @@ class SQLite:
             if found != [("ok",)]:
                 raise StoreDamaged(f"{self.name} is damaged: {found[0][0]}; take the last backup")
 
-    def _check_place(self) -> None:
-        folder = self._path.absolute().parent
-        if not folder.is_dir():
-            raise StoreNotFound(f"Folder not found: {folder}, for the store {self.name}")
-        if self._path.is_dir():
-            raise StoreError(f"{self.name} is a folder, not a store file")
-        if not os.access(folder, os.W_OK) or (self._path.exists() and not os.access(self._path, os.W_OK)):
-            raise StoreError(f"Permission denied: {self.name} and its folder must be writable")
-        if self._path.exists() and not self._path.stat().st_size and _holder_file(self._path).exists():
+    def missing(self, connection: Connection) -> StoreDamaged | None:
+        """Compare with the mark; it is read first, as a writer may set it meanwhile."""
+        marked = read_mark(beside(self._path, "mark"))
+        if marked is None or not marked[1].number:
+            return None
+        store, found = self._standing(connection)
+        return self._compared(marked, store, found)
+
+    def _standing(self, connection: Connection) -> tuple[str, Commits]:
+        """The id of the store, and where it stands; nothing of both where there are no tables."""
+        if "mfbandit_store" not in self.tables(connection):
+            return "", Commits()
+        rows = connection.query("SELECT value FROM mfbandit_store WHERE key = 'id'")
+        return (str(rows[0][0]) if rows else ""), read_commits(self.name, connection) or Commits()
+
+    def _compared(self, marked: tuple[str, Commits], store: str, found: Commits) -> StoreDamaged | None:
+        known = marked[1]
+        if found.number < known.number:
+            return behind(self.name, found, known, WAY_OUT)
+        if store != marked[0] or (found.number == known.number and found != known):
+            return StoreDamaged(
+                f"{self.name} is not the store that was here, which acknowledged {known.events:,} events: take the "
+                f"last backup, or {WAY_OUT}"
+            )
+        return None
+
+    def _lost(self, *, accept_loss: bool) -> str:
+        """What was acknowledged and is gone; an error that says so, unless that is accepted.
+
+        Looked for by a connection that reads: one that writes would remove what is left of a damaged log at its end.
+        """
+        mark = beside(self._path, "mark")
+        try:
+            marked = read_mark(mark)
+            found: StoreDamaged | None = None
+            if marked is not None and marked[1].number:
+                found = self._compared(marked, "", Commits())
+                if self._path.exists():
+                    connection = self.read()
+                    try:
+                        found = self.missing(connection)
+                    finally:
+                        connection.close()
+        except StoreDamaged as error:
+            if not accept_loss or mark.name not in str(error):
+                raise
+            mark.unlink()
+            return str(error)
+        if found is not None and not accept_loss:
+            raise found
+        return "" if found is None else str(found).partition(": take")[0]
+
+    @contextmanager
+    def _database_file(self) -> Iterator[None]:
+        """Make the file if it is not there; one that stays empty is removed, perhaps because the disk is full."""
+        new = not self._path.exists()
+        if new:
+            os.close(open_private(self._path))
+        try:
+            yield
+        finally:
+            with suppress(OSError):
+                if new and not self._path.stat().st_size:
+                    self._path.unlink()
+
+    def _mark(self) -> Mark:
+        return Mark(beside(self._path, "mark"), mode_of(self._path))
+
+    def _all_files(self) -> list[Path]:
+        return [self._path, *(beside(self._path, ending) for ending in ENDINGS)]
+
+    def _remove(self) -> None:
+        for file in self._all_files():
+            with suppress(OSError):
+                file.unlink(missing_ok=True)
+
+    def _check_place(self, *, accept_loss: bool) -> None:
+        check_place(self._path)
+        beside_it = [beside(self._path, ending).exists() for ending in ("writer", "mark")]
+        if self._path.exists() and not self._path.stat().st_size and beside_it == [True, False] and not accept_loss:
             raise StoreDamaged(
                 f"{self.name} is empty, and was a store before: take the last backup, or delete it and "
-                f"{_holder_file(self._path).name} to start anew"
+                f"{beside(self._path, 'writer').name} to start anew"
             )
-        kind = file_system(folder)
+        kind = file_system(self._path.absolute().parent)
         if kind in NETWORK_FILE_SYSTEMS:
             raise StoreError(
                 f"{self.name} is on a network file system ({kind}), where SQLite's locks do not hold: "
@@ -135,9 +218,16 @@ _OPTIONS: dict[str, Any] = {"isolation_level": None, "check_same_thread": False,
 class SQLiteConnection:
     """A connection that names its file in every error."""
 
-    def __init__(self, name: str, connection: sqlite3.Connection, *, batches: bool = False) -> None:
-        self._name, self._connection = name, connection
+    def __init__(
+        self, name: str, connection: sqlite3.Connection, *, batches: bool = False, reading: Identity | None = None
+    ) -> None:
+        self._name, self._connection, self._reading = name, connection, reading
         self._batches = ROWS_PER_STATEMENT if batches else (1,)
+        self._files: OpenFiles | None = None
+        self._mark: Mark | None = None
+        self._store = ""
+        self.accepted_loss = ""
+        self.unwanted = False
 
     def start_writing(self) -> None:
         """Set WAL mode, and a flush to disk before every commit is acknowledged."""
@@ -147,6 +237,17 @@ class SQLiteConnection:
         self.run("PRAGMA synchronous = FULL")
         self.run("PRAGMA foreign_keys = ON")  # nothing is appended to an experiment that was deleted
         self.run("PRAGMA fullfsync = ON")  # macOS needs to be told
+        self.query("SELECT 1 FROM sqlite_schema LIMIT 1")  # from now on all files are there
+
+    def watch(self, files: OpenFiles, mark: Mark, lost: str) -> None:
+        """Compare files with those that are open, and set the mark, from now on.
+
+        Args:
+            files: that are open.
+            mark: of what is acknowledged.
+            lost: what was acknowledged before, and is gone.
+        """
+        self._files, self._mark, self.accepted_loss = files, mark, lost
 
     def query(self, sql: str, values: Sequence[Any] = ()) -> Rows:
         """All rows of an answer."""
@@ -173,12 +274,27 @@ class SQLiteConnection:
         return transaction(self, "BEGIN DEFERRED")
 
     def check_hold(self) -> None:
-        """Check nothing yet."""
+        """Check that the files at their paths are those that are open."""
+        if self._files is not None:
+            self._files.check()
+
+    def acknowledge(self, commits: Commits) -> None:
+        """Set the mark, and check that what was committed is where others will look for it."""
+        if self._mark is not None:
+            self._store = self._store or str(self.query("SELECT value FROM mfbandit_store WHERE key = 'id'")[0][0])
+            self._mark.write(self._store, commits)
+        self.check_hold()
+
+    def discard(self) -> None:
+        """Remove the store when the connection is closed: nothing was kept in it."""
+        self.unwanted = True
 
     def close(self) -> None:
         """Close the connection."""
         with suppress(sqlite3.Error):
             self._connection.close()
+        end_reading(self._reading)
+        self._reading = None
 
 
 @contextmanager
@@ -199,92 +315,3 @@ def _named(name: str) -> Iterator[None]:
         raise StoreUnavailable(f"{name} cannot be used now: {text}") from error
     except UnicodeDecodeError as error:  # not even the message about it can be read
         raise StoreDamaged(f"{name} is damaged ({error}): take the last backup") from error
-
-
-@contextmanager
-def _lock(path: Path, purpose: str) -> Iterator[None]:
-    """Keep other writers out, until the end or until this process dies."""
-    real = path.resolve()
-    note = _holder_file(path)
-    with _held_lock:
-        if real in _held:
-            raise StoreHeld(f"{path} is open for writing in this process already")
-        _held.add(real)
-    try:
-        with _opened(path, note) as file:
-            _acquire(file, path, note)
-            os.ftruncate(file, 0)
-            with suppress(OSError):  # a full disk: the lock holds without a name
-                os.write(file, json.dumps(process_record(purpose)).encode())
-            try:
-                yield
-            finally:
-                with suppress(OSError):  # a name that stays is read by nobody who gets the lock
-                    os.ftruncate(file, 0)
-    finally:
-        _held.discard(real)
-
-
-@contextmanager
-def _opened(path: Path, note: Path) -> Iterator[int]:
-    try:
-        file = os.open(note, os.O_RDWR | os.O_CREAT, 0o644)
-    except OSError as error:
-        raise StoreUnavailable(f"{path} cannot be used now: {error}") from error
-    try:
-        yield file
-    finally:
-        os.close(file)
-
-
-def _holder_file(path: Path) -> Path:
-    """The file where the writer leaves its name; it stays, as a sign that there was a store."""
-    real = path.resolve()
-    return real.with_name(f"{real.name}-writer")
-
-
-def _acquire(file: int, path: Path, note: Path) -> None:
-    try:
-        # Of the process, not of the open file: it does not live on in children that were forked off.
-        fcntl.lockf(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-    except OSError:
-        holder = _holder(note)
-        instead = ", and its address can be given in place of the file" if "http://" in holder else ""
-        raise StoreHeld(f"{path} is open for writing elsewhere: {holder}; reading is possible{instead}") from None
-
-
-def _holder(note: Path) -> str:
-    try:
-        told = json.loads(note.read_text())
-        return f"by {told['purpose']}, process {told['pid']} on {told['host']}, since {told['since']}"
-    except (OSError, ValueError, LookupError, TypeError):
-        return "by a process that did not leave its name"
-
-
-def _flush_folder(path: Path) -> None:
-    """Flush the folder: a new file is safe once its folder is on disk, too."""
-    folder = os.open(path.absolute().parent, os.O_RDONLY)
-    try:
-        os.fsync(folder)
-    finally:
-        os.close(folder)
-
-
-def file_system(folder: Path) -> str:
-    """The kind of file system that a folder is on, or "unknown".
-
-    >>> file_system(Path("/proc"))
-    'proc'
-    """
-    try:
-        lines = Path("/proc/self/mountinfo").read_text().splitlines()
-    except OSError:
-        return "unknown"
-    best, kind = -1, "unknown"
-    real = folder.resolve()
-    for line in lines:
-        before, _, after = line.partition(" - ")
-        mounted = Path(before.split()[4].replace("\\040", " "))
-        if (real == mounted or mounted in real.parents) and len(mounted.parts) >= best:
-            best, kind = len(mounted.parts), after.split()[0]
-    return kind

@@ -12,23 +12,25 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
-from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME
-from mfbandit._internal.validation import positive
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MAX_ITEMS_PER_REQUEST
+from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities
-from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, StoreUnavailable
+from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError
 from mfbandit.experiment import Experiment
 from mfbandit.policies import Policy
 from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
 from mfbandit.store.durable_experiment import DurableExperiment
 from mfbandit.store.locks import LocksByName
-from mfbandit.store.log_reader import entries, entry, first_digest
+from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
-from mfbandit.store.tokens import Token, new_token, public_part
-from mfbandit.store.writer import Job, Writer
+from mfbandit.store.request_keys import request_text
+from mfbandit.store.store_requests import find_request, keep_request
+from mfbandit.store.token_book import TokenBook
+from mfbandit.store.tokens import Token
+from mfbandit.store.writer import Job, Ticket, Writer
 
-TOKENS_CACHED_SECONDS = 2.0
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
 
@@ -44,6 +46,8 @@ class Store:
         read_only: look and change nothing; works while another process writes.
         clock: seconds since 1970, for the times of events and leases.
         purpose: what this process is, for others who find the store held.
+        accept_loss: go on where something that was acknowledged is gone, as after a restored backup; otherwise that is
+            a :class:`StoreDamaged`. ``accepted_loss`` then says what it was.
 
     >>> import tempfile
     >>> from mfbandit import MFUCB, Bounded
@@ -65,23 +69,30 @@ class Store:
         read_only: bool = False,
         clock: Callable[[], float] = time.time,
         purpose: str | None = None,
+        accept_loss: bool = False,
     ) -> None:
         self._database = database_at(place)
         self._clock, self._read_only = clock, read_only
         self._one_by_one = LocksByName()  # one experiment is made, opened or deleted by one thread at a time
         self._writer: Writer | None = None
+        self.accepted_loss = ""
         self._pid = os.getpid()
         self._closed = False
         self._open: dict[str, DurableExperiment] = {}
         self._outages = Outages()
         self._looks_kept_at = -1e9
-        self._tokens: dict[str, Token] = {}
-        self._tokens_at = -1e9
+        self._looks_kept: Ticket | None = None
+        self._looks_fail = False
+        self._token_book = TokenBook(self)
         if read_only:
             with closing(self.read()) as connection:
+                missing = self._database.missing(connection)
+                if missing is not None and not accept_loss:
+                    raise missing
                 check_tables(self._database, connection)
         else:
-            self._writer = Writer(self._database, purpose or purpose_of_this_process())
+            self._writer = Writer(self._database, purpose or purpose_of_this_process(), accept_loss=accept_loss)
+            self.accepted_loss = self._writer.accepted_loss
 
     def __enter__(self) -> Self:
         return self
@@ -89,17 +100,21 @@ class Store:
     def __exit__(
         self, kind: type[BaseException] | None, error: BaseException | None, trace: TracebackType | None
     ) -> None:
-        self.close()
+        self._close(discard_unused=kind is not None)  # what failed leaves no empty store behind
 
     def __repr__(self) -> str:
         return f"<Store {self.name}{', read-only' * self._read_only}>"
 
     def close(self) -> None:
         """Write what is queued, and let others write."""
+        self._close(discard_unused=False)
+
+    def _close(self, *, discard_unused: bool) -> None:
         if self._writer is not None and os.getpid() == self._pid:
-            self._writer.close()
+            self._writer.close(discard_unused=discard_unused)
         self._open.clear()
         self._closed = True
+        self._token_book.close()
 
     # Experiments
 
@@ -111,6 +126,7 @@ class Store:
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
+        widen: bool = False,
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
@@ -122,6 +138,7 @@ class Store:
             arms: the options: their names, or how many there are.
             fidelities: costs, biases and noise of each fidelity.
             capital: what all plays together may cost; None is unlimited.
+            widen: whether biases that results refute are raised at once.
             lease: seconds after which a play that was neither told nor renewed is taken back; None is never.
             request_key: names this request: the same key again gives the same experiment.
 
@@ -129,12 +146,19 @@ class Store:
             Conflict: there is one of that name already.
         """
         check_name(name)
-        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, lease=lease)
+        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, lease=lease)
         definition = json.dumps(first, allow_nan=False)
+        content = {member: value for member, value in first.items() if member != "id"}
+        text = None if request_key is None else request_text(request_key, "create", name, content)
         self.writer()
         with self._one_by_one.of(name):
-            if not self._made_by(name, request_key):
-                self._write(lambda connection: self._insert(connection, name, definition, request_key))
+            if not self._made_by(name, request_key, text):
+
+                def job(connection: Connection) -> None:
+                    self._insert(connection, name, definition, request_key)
+                    keep_request(connection, text)
+
+                self.write(job)
         return self.open(name, policy=policy, fidelities=fidelities)
 
     def open(
@@ -151,7 +175,7 @@ class Store:
             UnknownExperiment: the store has none of that name.
             StoreDamaged: its log is not what was written.
         """
-        self._check_usable()
+        self.check_usable()
         found = self._open.get(name)
         if found is None:
             # A long log takes its time; and not while it is deleted, as it would stay open then.
@@ -167,31 +191,59 @@ class Store:
     def check(self) -> None:
         """Check that the store is writable; raise what is in the way if it is not."""
         now = (repr(self._clock()),)
-        self._write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
+        self.write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
 
     def list(self) -> tuple[str, ...]:
         """The names of all experiments, in the order in which they were made."""
-        self._check_usable()
+        self.check_usable()
         with closing(self.read()) as connection:
-            return tuple(found.name for found in entries(connection))
+            return tuple(name for _, name in names_after(connection, 0, None))
 
-    def delete(self, name: str, *, confirm: str) -> None:
+    def list_page(self, *, after: int = 0, limit: int = MAX_ITEMS_PER_REQUEST) -> tuple[tuple[str, ...], int | None]:
+        """A page of the names of experiments, and where the next page begins.
+
+        Args:
+            after: 0 for the first page, then what the page before returned.
+            limit: how many names at most.
+
+        Returns:
+            The names, and ``after`` of the next page; None if this is the last one.
+        """
+        if whole("after", after) < 0:
+            raise InvalidArgument(f"after must be at least 0, got {after}")
+        if whole("limit", limit) < 1:
+            raise InvalidArgument(f"limit must be at least 1, got {limit}")
+        self.check_usable()
+        with closing(self.read()) as connection:
+            rows = names_after(connection, after, limit + 1)
+        return tuple(name for _, name in rows[:limit]), rows[limit - 1][0] if len(rows) > limit else None
+
+    def delete(self, name: str, *, confirm: str, request_key: str | None = None) -> None:
         """Delete an experiment and its log, for good.
 
         Args:
             name: which one.
             confirm: its name again.
+            request_key: names this request: the same key again deletes nothing more.
         """
         if confirm != name:
             raise InvalidArgument(f"To delete {name!r}, pass confirm={name!r}")
         self.writer()
+        text = None if request_key is None else request_text(request_key, "delete", name)
         with self._one_by_one.of(name):
+            if self.done(text) is not None:
+                return
             with closing(self.read()) as connection:
                 number = entry(connection, name).id
             opened = self._open.pop(name, None)
             if opened is not None:
                 opened.forget()
-            self._write(lambda connection: _delete(connection, number))
+
+            def job(connection: Connection) -> None:
+                _delete(connection, number)
+                keep_request(connection, text)
+
+            self.write(job)
 
     # The clock of a service over this store
 
@@ -200,18 +252,24 @@ class Store:
         with closing(self.read()) as connection:
             rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (_LOOKS,))
         self._outages.begin(self._clock(), str(rows[0][0]) if rows else "")
-        self._write(self._keep_looks)
+        self.write(self._keep_looks)
 
     def look(self) -> None:
-        """Look at the clock; a service does this every second, and now and then it is kept on disk."""
-        self._outages.look(self._clock())
+        """Look at the clock; a service does this every second, and now and then it is kept on disk.
+
+        While that fails, the service is as good as away: results cannot be told, nor leases renewed.
+        """
+        failed = None if self._looks_kept is None else self._looks_kept.failed()
+        self._looks_fail = self._looks_fail if failed is None else failed
+        if not self._looks_fail:
+            self._outages.look(self._clock())
         if time.monotonic() - self._looks_kept_at > LOOKS_KEPT_EVERY_SECONDS:
             self._looks_kept_at = time.monotonic()
-            self.writer().submit(self._keep_looks)
+            self._looks_kept = self.writer().submit(self._keep_looks)
 
     def end_looking(self) -> None:
         """Look no more, and keep when that was."""
-        self._write(self._keep_looks)
+        self.write(self._keep_looks)
         self._outages.end()
 
     def _keep_looks(self, connection: Connection) -> None:
@@ -220,45 +278,40 @@ class Store:
 
     # Tokens of a service over this store
 
-    def create_token(self, name: str, scope: str) -> str:
+    def create_token(self, name: str, scope: str, *, request_key: str | None = None, only_again: bool = False) -> str:
         """Create a bearer token; it cannot be shown again, only its hash is kept.
 
         Args:
             name: what people call it.
             scope: read, write or admin.
-        """
-        text, token = new_token(name, scope, self._clock())
-        row = (token.id, token.name, token.hash, token.scope, token.created)
-        columns = ("id", "name", "hash", "scope", "created")
-        self._write(lambda connection: connection.insert("mfbandit_tokens", columns, [row]))
-        self._tokens_at = -1e9
-        return text
+            request_key: names this request. The same key again, within ten minutes and before the token is used, gives
+                the token a new secret in place of the one that nobody received.
+            only_again: refuse a request that did not come before, with a long key.
 
-    def revoke_token(self, token: str) -> None:
-        """Revoke a token, by its id."""
-        if token not in self.tokens():
-            raise InvalidArgument(f"Token not found: {token!r}; the store has {', '.join(self.tokens()) or 'none'}")
-        self._write(lambda connection: connection.run("DELETE FROM mfbandit_tokens WHERE id = ?", (token,)))
-        self._tokens_at = -1e9
+        Raises:
+            Conflict: the key's token is in use, revoked or too old.
+        """
+        return self._token_book.create(name, scope, request_key=request_key, only_again=only_again)
+
+    def revoke_token(self, token: str, *, request_key: str | None = None) -> None:
+        """Revoke a token, by its id; with the same request key again, nothing more is done."""
+        self._token_book.revoke(token, request_key=request_key)
 
     def tokens(self) -> dict[str, Token]:
-        """All tokens, by their ids; read again every few seconds, if the database answers."""
-        if time.monotonic() - self._tokens_at > TOKENS_CACHED_SECONDS:
-            try:
-                with closing(self.read()) as connection:
-                    rows = connection.query(_TOKENS)
-            except StoreUnavailable:
-                if self._tokens_at < 0:
-                    raise
-                rows = [tuple(getattr(token, name) for name in _TOKEN) for token in self._tokens.values()]
-            self._tokens = {row[0]: Token(*row) for row in rows}
-            self._tokens_at = time.monotonic()
-        return self._tokens
+        """All tokens, by their ids; read again every few seconds."""
+        return self._token_book.all()
 
     def token(self, text: str) -> Token | None:
         """The token of this text, if it is one of this store's."""
-        found = self.tokens().get(public_part(text))
-        return found if found is not None and found.matches(text) else None
+        return self._token_book.find(text)
+
+    def needs_token(self) -> bool:
+        """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
+        return self._token_book.needed()
+
+    def first_token_may_be_lost(self) -> bool:
+        """Whether there is one token, which perhaps nobody received: then nobody could ask for another."""
+        return self._token_book.first_may_be_lost()
 
     # What its experiments need
 
@@ -284,7 +337,7 @@ class Store:
 
     def writer(self) -> Writer:
         """The one that writes, or an error if this process may not."""
-        self._check_usable()
+        self.check_usable()
         if self._writer is None:
             raise NotAllowed(f"{self.name} was opened read-only")
         return self._writer
@@ -297,11 +350,23 @@ class Store:
         """A connection that reads."""
         return self._database.read()
 
-    def _write(self, job: Job) -> None:
+    def write(self, job: Job) -> None:
         """Let the writer do a job, and wait until it is on disk."""
         self.writer().submit(job).wait()
 
-    def _check_usable(self) -> None:
+    def queue(self, job: Job) -> None:
+        """Let the writer do a job, and do not wait."""
+        self.writer().submit(job)
+
+    def done(self, text: str | None) -> dict[str, Any] | None:
+        """What was kept of a request that was done before."""
+        if text is None:
+            return None
+        with closing(self.read()) as connection:
+            return find_request(connection, text)
+
+    def check_usable(self) -> None:
+        """Raise an error if the store is closed, or belongs to another process."""
         if self._closed:
             raise StoreError(f"the store is closed: {self.name}")
         if os.getpid() != self._pid:
@@ -310,13 +375,15 @@ class Store:
                 f"a service (mfbandit serve)"
             )
 
-    def _made_by(self, name: str, request_key: str | None) -> bool:
+    def _made_by(self, name: str, request_key: str | None, text: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
+        if self.done(text) is not None:
+            return True
         with closing(self.read()) as connection:
-            found = [other for other in entries(connection) if other.name == name]
-        if found and (request_key is None or found[0].request != request_key):
+            found = find_entry(connection, name)
+        if found is not None and (request_key is None or found.request != request_key):
             raise Conflict(f"Experiment {name!r} already exists in {self.name}")
-        return bool(found)
+        return found is not None
 
     def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
@@ -326,16 +393,13 @@ class Store:
         connection.insert("mfbandit_experiments", columns, [row])
 
 
-_TOKEN = ("id", "name", "hash", "scope", "created")
-_TOKENS = f"SELECT {', '.join(_TOKEN)} FROM mfbandit_tokens ORDER BY created"  # noqa: S608 - our own names
-
-
 def check_definition(
     policy: Policy,
     *,
     arms: int | Sequence[str],
     fidelities: Fidelities,
     capital: float | None = None,
+    widen: bool = False,
     lease: float | None = DEFAULT_LEASE_SECONDS,
 ) -> dict[str, Any]:
     """The definition of an experiment, or an error that says what is wrong with it.
@@ -345,7 +409,7 @@ def check_definition(
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: lease must be positive and finite, got -1
     """
-    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital)
+    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen)
     return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
 
 

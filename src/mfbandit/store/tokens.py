@@ -43,8 +43,14 @@ class Token:
         return hmac.compare_digest(self.hash, _hash(text))
 
 
-def new_token(name: str, scope: str, now: float) -> tuple[str, Token]:
+def new_token(name: str, scope: str, now: float, public: str | None = None) -> tuple[str, Token]:
     """Create a token: return its text, to be shown once, and what is kept of it.
+
+    Args:
+        name: what people call it.
+        scope: read, write or admin.
+        now: seconds since 1970.
+        public: its id; made up if none is given.
 
     >>> text, token = new_token("ci", "write", now=0.0)
     >>> token.matches(text), token.matches(text + "x"), token.allows("read")
@@ -57,7 +63,8 @@ def new_token(name: str, scope: str, now: float) -> tuple[str, Token]:
         raise InvalidArgument(f"scope must be one of {', '.join(SCOPES)}, got {scope!r}")
     if not isinstance(name, str) or not 0 < len(name) <= MAX_TOKEN_NAME_LENGTH or not name.isprintable():
         raise InvalidArgument(f"a token's name must be 1 to {MAX_TOKEN_NAME_LENGTH} printable characters, got {name!r}")
-    public, secret = secrets.token_hex(4), secrets.token_urlsafe(SECRET_BYTES)
+    public = public or secrets.token_hex(4)
+    secret = secrets.token_urlsafe(SECRET_BYTES)
     text = f"mfb_{public}_{secret}"
     return text, Token(public, name, _hash(text), scope, now)
 

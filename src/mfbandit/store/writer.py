@@ -7,8 +7,8 @@ the next. Whoever handed one in gets a ticket, which is good once the group is o
 import asyncio
 import threading
 import zlib
-from collections.abc import Callable, Generator, Sequence
-from contextlib import ExitStack, suppress
+from collections.abc import Callable, Generator, Iterator, Sequence
+from contextlib import ExitStack, contextmanager, suppress
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -60,6 +60,14 @@ class Ticket:
             except RuntimeError:  # that loop has ended, and nobody waits there any more
                 continue
 
+    def failed(self) -> bool | None:
+        """Whether something went wrong; None as long as that is not known.
+
+        >>> Ticket().failed() is None
+        True
+        """
+        return self._error is not None if self._settled.is_set() else None
+
     def wait(self) -> None:
         """Return once it is on disk, or raise what went wrong."""
         self._settled.wait()
@@ -99,13 +107,14 @@ class Writer:
     Args:
         database: where to write.
         purpose: what this process is, for others who find the store held.
+        accept_loss: whether to go on where something that was acknowledged is gone.
 
     ``generation`` counts failed groups: whoever keeps a state in memory that went ahead of the disk has to read it
     again when this has changed. Its lock guards the queue and is held for moments; what is handed in for an experiment
     is in the order of that experiment's own lock.
     """
 
-    def __init__(self, database: Database, purpose: str) -> None:
+    def __init__(self, database: Database, purpose: str, *, accept_loss: bool = False) -> None:
         self.generation = 0
         self._lock = threading.Lock()
         self._database, self._purpose = database, purpose
@@ -116,7 +125,9 @@ class Writer:
         self._stack = ExitStack()
         self._commits: Commits | None = None  # as of the last group that was kept
         self._certain = True  # False after a failure: it may have been kept
-        self._connection: Connection | None = self._connect()
+        self._unused: Commits | None = None  # where a store stood that was made here
+        self._connection: Connection | None = self._connect(accept_loss=accept_loss)
+        self.accepted_loss = self._connection.accepted_loss
         self._thread = threading.Thread(target=self._run, name="mfbandit writer", daemon=True)
         self._thread.start()
 
@@ -151,12 +162,18 @@ class Writer:
                 f"{self._database.name}: a write before this one failed, and this one was not made: try again"
             )
 
-    def close(self) -> None:
-        """Write what has queued up, and end."""
+    def close(self, *, discard_unused: bool = False) -> None:
+        """Write what has queued up, and end.
+
+        Args:
+            discard_unused: whether to remove a store that was made here, if nothing was ever kept in it.
+        """
         with self._lock:
             self._ending = True
             self._work_or_end.notify()
         self._thread.join()
+        if discard_unused and self._connection is not None and self._certain and self._commits == self._unused:
+            self._connection.discard()
         self._stack.close()
 
     def _run(self) -> None:
@@ -183,10 +200,10 @@ class Writer:
             # What was read while nobody held the store, this group stands on: somebody else may have written since.
             raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
         connection, known = self._connection, self._known(self._connection)
-        connection.check_hold()
         work = [one for one in group if one is not _nothing]
         if not work:
             confirm(self._database.name, connection, known)
+            connection.check_hold()
             return
         connection.run("BEGIN")
         try:
@@ -196,8 +213,10 @@ class Writer:
         except BaseException:
             _roll_back(connection)
             raise
-        _finish(connection)
-        self._commits = new
+        with _outcome_unknown():
+            _finish(connection)
+            self._commits = new
+            connection.acknowledge(new)
 
     def _known(self, connection: Connection) -> Commits:
         """Where the store stands; read again after a failure, as a commit that was refused may have been kept."""
@@ -232,12 +251,15 @@ class Writer:
             with suppress(OSError):
                 self._stack.close()
 
-    def _connect(self) -> Connection:
+    def _connect(self, *, accept_loss: bool = False) -> Connection:
         try:
-            connection = self._stack.enter_context(self._database.hold(self._purpose))
-            prepare(self._database, connection)
+            held = self._database.hold(self._purpose, accept_loss=accept_loss)
+            connection = self._stack.enter_context(held)
+            new = prepare(self._database, connection)
             self._commits = begin_epoch(self._database.name, connection, self._commits)
             self._certain = True
+            self._unused = self._commits if new else None
+            connection.acknowledge(self._commits)
         except BaseException:
             self._stack.close()
             raise
@@ -270,15 +292,23 @@ def _lengths(group: "Sequence[Append | Job]") -> tuple[list[tuple[int, int, int]
     return list(ends.values()), sum(len(records) for _, records in appends)
 
 
-def _finish(connection: Connection) -> None:
-    """Commit; if that fails, nobody knows whether it was done."""
+@contextmanager
+def _outcome_unknown() -> Iterator[None]:
+    """Say of an error that nobody knows whether the group was kept."""
     try:
-        connection.run("COMMIT")
+        yield
     except StoreError as error:
-        _roll_back(connection)
         raise OutcomeUnknown(
             f"{error}; whether this was kept is unknown: read the state again, or repeat the request with the same key"
         ) from error
+
+
+def _finish(connection: Connection) -> None:
+    try:
+        connection.run("COMMIT")
+    except StoreError:
+        _roll_back(connection)
+        raise
 
 
 def _roll_back(connection: Connection) -> None:

@@ -137,6 +137,21 @@ def biases_can_change(make: MakeExperiment) -> None:
     require_same_plays(ours, right, 20, "with other biases")
 
 
+def refuted_biases_put_the_best_arm_in_doubt(make: MakeExperiment) -> None:
+    """A bias that results refute does not count for the best arm any more, which is said to be in doubt."""
+    ours, right = make_both(make)
+    past: list[PastResult] = [*[("a", 0, 0.9, None)] * 30, *[("a", 2, 0.1, None)] * 8, *[("b", 2, 0.3, None)] * 8]
+    ours.add_results(past)
+    right.add_results(past)
+    require(bool(right.refuted) and right.best() == 1, "the experiment in memory must find this bias refuted")
+    require_equal("best with a refuted bias", ours.best(), right.best())
+    found, expected = ours.status(), right.status()
+    for name in ("best", "doubt", "runner_up", "runner_up_label", "widen", "warnings"):
+        require_equal(f"status: {name}", found.get(name), expected[name])
+    require_equal("fidelities unless widen is on", ours.fidelities, FIDELITIES)
+    require(not ours.widen, "biases must not be widened unless that is asked for")
+
+
 def results_come_from_elsewhere(make: MakeExperiment) -> None:
     """Past results count as plays already made: all of them, or none if one is refused."""
     ours, right = make_both(make)

@@ -26,6 +26,7 @@ RULES = (
     _control_rules.capital_can_change,
     _control_rules.policy_can_change,
     _control_rules.biases_can_change,
+    _control_rules.refuted_biases_put_the_best_arm_in_doubt,
     _control_rules.results_come_from_elsewhere,
     _record_rules.pending_plays_are_listed,
     _record_rules.status_is_of_one_moment,

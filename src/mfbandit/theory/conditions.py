@@ -5,6 +5,7 @@ import math
 import numpy as np
 from numpy.typing import ArrayLike
 
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Bounded, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
@@ -55,7 +56,7 @@ def _biases(problem: Problem) -> list[str]:
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
     return [
         f"means within their biases, got a misspecified problem: arm {k} at fidelity {m} exceeds "
-        f"its bias of {problem.fidelities.known_biases[m]:.4g} by {off[m, k]:.4g}"
+        f"its bias of {plain(problem.fidelities.known_biases[m], 4)} by {off[m, k]:.4g}"
     ]
 
 
@@ -104,7 +105,7 @@ def unmet_bernoulli(problem: Problem) -> list[str]:
     if isinstance(problem.rewards, Bernoulli) and not 1 / 2 < problem.best_mean < 1:
         broken.append(f"a best mean in (1/2, 1), got {problem.best_mean:.4g}")
     if not problem.fidelities.known_biases[0] < 1 / 2:
-        broken.append(f"biases below 1/2, got {problem.fidelities.known_biases[0]:.4g} at fidelity 0")
+        broken.append(f"biases below 1/2, got {plain(problem.fidelities.known_biases[0], 4)} at fidelity 0")
     return broken
 
 

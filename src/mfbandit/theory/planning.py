@@ -14,7 +14,7 @@ from dataclasses import dataclass
 import numpy as np
 from numpy.typing import ArrayLike
 
-from mfbandit._internal.formatting import columns, readable
+from mfbandit._internal.formatting import columns, plain, readable
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Bounded, Fidelities, rates
@@ -86,7 +86,7 @@ class Plan:
     def __str__(self) -> str:
         rows = zip(
             self.fidelities.labels,
-            (f"{cost:,.6g}" for cost in self.fidelities.costs),
+            (plain(cost) for cost in self.fidelities.costs),
             (readable(plays) for plays in self.plays),
             (readable(spent) for spent in self.spending),
             (_percent(share) for share in self.settles),
@@ -94,7 +94,8 @@ class Plan:
             strict=True,
         )
         arms = f"{self.arms:,} arm{'s' * (self.arms > 1)}"
-        title = f"{arms}, a capital of {self.capital:,.12g}, MF-UCB with rho = {self.rho:g}: an estimate"
+        rule = "MF-UCB" if len(self.fidelities) > 1 else "UCB"
+        title = f"{arms}, a capital of {plain(self.capital, 12)}, {rule} with rho = {self.rho:g}: an estimate"
         last = f"Expected regret: {readable(self.regret)}. {self._resolved()}"
         header = ("fidelity", "cost", "plays", "spending", "can settle", "regret without")
         return "\n".join([title, *columns([header, *rows]), *self.verdicts, last])
@@ -102,7 +103,7 @@ class Plan:
     def _resolved(self) -> str:
         if math.isinf(self.resolution):
             return f"The capital does not pay for one play of each of the {self.arms:,} arms."
-        return f"Arms closer than {self.resolution:.2g} to the best one will not be distinguished from it."
+        return f"Arms closer than {plain(self.resolution, 2)} to the best one will not be distinguished from it."
 
 
 def plan(
@@ -232,8 +233,9 @@ def _check_biases(what: str, table: FloatArray, fidelities: Fidelities) -> None:
     m, k = (int(i) for i in np.unravel_index(off.argmax(), off.shape))
     if off[m, k] > TOLERANCE:
         raise InvalidArgument(
-            f"{what} must lie within their biases of those at the highest fidelity, got {table[m, k]:.6g} in column "
-            f"{k} at fidelity {m}, {table[-1, k]:.6g} at the highest, and a bias of {fidelities.known_biases[m]:.6g}"
+            f"{what} must lie within their biases of those at the highest fidelity, got {plain(table[m, k])} in column "
+            f"{k} at fidelity {m}, {plain(table[-1, k])} at the highest, and a bias of "
+            f"{plain(fidelities.known_biases[m])}"
         )
 
 
@@ -334,7 +336,7 @@ def _spend(problem: Problem, shortfall: FloatArray, capital: float, rho_log_n: f
     if not coarse.spent <= capital <= fine.spent < math.inf:
         raise InvalidArgument(
             f"capital must be of a size that fits the costs, {list(problem.fidelities.costs)}, and the noise, "
-            f"got {capital:g}"
+            f"got {plain(capital)}"
         )
     for _ in range(MAX_ITERATIONS):
         if coarse.resolution <= fine.resolution * (1 + RELATIVE_TOLERANCE):

@@ -2,7 +2,7 @@
 
 from dataclasses import dataclass
 
-from mfbandit._internal.formatting import readable
+from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.typing import JSONObject
 from mfbandit.problems import Problem
 from mfbandit.theory.lower import lower_bound
@@ -51,7 +51,7 @@ def summarize(problem: Problem, capital: float, rho: float = 5.0) -> TheorySumma
         *([str(decay), ""] if len(decay.left) else []),
         str(plays),
         "",
-        f"regret of MF-UCB at capital {capital:,.10g}, rho = {rho:g}:",
+        f"regret of MF-UCB at capital {plain(capital, 10)}, rho = {rho:g}:",
         f"  at most {readable(most)} (Lemma 10, at every capital); UCB's at most {readable(most_ucb)}",
         *vacuous,
         f"  at most {readable(most_large)} beyond some enormous capital",
