@@ -110,8 +110,8 @@ def test_wrong_claims_are_rare_however_often_one_looks(kind, number):
             rewards = rng.normal(means, 1.0) if kind == "normal" else (rng.random(runs) < means).astype(float)
             np.add.at(stats.counts, (at, arms), 1)
             np.add.at(stats.sums, (at, arms), rewards)
-        pools = (Pool.of(stats, fid, arms, counted) for arms in (other, one))
-        largest = np.maximum(largest, explanation(*pools, np.zeros(runs)).cost)
+        wrong_one, best = Pool.of(stats, fid, other, counted), Pool.of(stats, fid, one, counted)
+        largest = np.maximum(largest, explanation(wrong_one, best, np.zeros(runs)).cost)
     for delta in (0.1, 0.05, 0.01):
         wrong = (largest >= math.log(1 / delta)).mean()
         assert wrong <= delta + 2 * math.sqrt(delta / runs)

@@ -45,12 +45,12 @@ class TestRoots:
         powers, levels = rng.choice([1, 3, 5], 500), rng.normal(0, 100, 500)
         low, high = rng.normal(-1, 1, 500), rng.normal(2, 0.1, 500)
         together = increasing_root(lambda x: x**powers - levels, low, high)
-        alone = [
-            increasing_root(lambda x, i=i: x ** powers[i] - levels[i], low[i : i + 1], high[i : i + 1])[0]
-            for i in range(500)
-        ]
+        alone = [self.one_root(powers[i], levels[i], low[i : i + 1], high[i : i + 1]) for i in range(500)]
         assert together.tolist() == alone
         assert together**powers == pytest.approx(levels, rel=1e-6, abs=1e-6)
+
+    def one_root(self, power, level, low, high):
+        return increasing_root(lambda x: x**power - level, low, high)[0]
 
     def test_flat_stretch(self):
         root = increasing_root(lambda x: np.maximum(x - 2, 0) + np.minimum(x, 0), np.array([-5.0]), np.array([9.0]))

@@ -4,7 +4,7 @@ from collections.abc import Callable
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray
+from mfbandit._internal.typing import BoolArray, FloatArray
 
 MAX_DOUBLINGS = 200
 TOLERANCE = 1e-9  # of the width of the first bracket
@@ -65,7 +65,7 @@ def _widened(
     return a, fa, b, fb
 
 
-def _where(mask: FloatArray, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
+def _where(mask: BoolArray, first: tuple[FloatArray, ...], second: tuple[FloatArray, ...]) -> tuple[FloatArray, ...]:
     return tuple(np.where(mask, one, other) for one, other in zip(first, second, strict=True))
 
 

@@ -128,16 +128,14 @@ class BoundedCells:
     @cached_property
     def _hits(self) -> FloatArray:
         width = self.span.high - self.span.low
-        hits: FloatArray = np.clip((self.sums - self.counts * self.span.low) / width, 0.0, self.counts)
-        return hits
+        hits: FloatArray = (self.sums - self.counts * self.span.low) / width
+        return np.minimum(np.maximum(hits, 0.0), self.counts.astype(np.float64))
 
     @cached_property
     def _mixture(self) -> FloatArray:
-        hits, misses = self._hits, self.counts - self._hits
-        mixture: FloatArray = (
-            log_gamma(hits + 0.5) + log_gamma(misses + 0.5) - log_gamma(self.counts + 1.0) - math.log(math.pi)
-        )
-        return mixture
+        counts = self.counts.astype(np.float64)
+        hits, misses = self._hits, counts - self._hits
+        return log_gamma(hits + 0.5) + log_gamma(misses + 0.5) - log_gamma(counts + 1.0) - math.log(math.pi)
 
     def at(self, theta: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
         """Return log E and its slope in θ."""

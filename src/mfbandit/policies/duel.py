@@ -8,7 +8,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core import Fidelities, Stats
 
 OPTIMISM = 3.0  # standard deviations by which a fidelity may turn out more informative than it looks
@@ -56,7 +56,7 @@ def evidence_against(
     return first + second, meeting, first
 
 
-def _ends(stats: Stats, fidelities: Fidelities, arms: IntArray, sign: float) -> tuple[FloatArray, FloatArray]:
+def _ends(stats: Stats, fidelities: Fidelities, arms: IntArray, sign: float) -> tuple[FloatArray, BoolArray]:
     """X̄ ± ζ of some arms, infinite without a result, and where there is one."""
     counts = stats.counts[:, arms]
     with np.errstate(divide="ignore", invalid="ignore"):

@@ -5,7 +5,7 @@ from dataclasses import dataclass
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit._internal.validation import number
 from mfbandit.core import Fidelities, Stats, safest, scales
 from mfbandit.core.estimate import centre
@@ -64,7 +64,7 @@ class MFSure:
         """Compute the centres of the arms that have new results."""
         known, counts, sums = stats.memory, stats.counts, stats.sums
         centres = np.full(counts.shape[1], -np.inf)
-        changed = counts.any(axis=0)
+        changed: BoolArray = np.array(counts.any(axis=0))
         if isinstance(known, MFSureMemory) and known.fidelities is fidelities:
             same = len(known.centres)
             centres[:same] = known.centres

@@ -95,8 +95,15 @@ def begin(_truth: Truth, run: RunState) -> SureState:
     (200,)
     """
     k, m = run.counts.shape
-    arrays = [np.zeros(k) for _ in range(3)]
-    return SureState(np.zeros((k, m)), np.zeros((k, m)), np.full(k, -np.inf), *arrays, np.full(1, NOBODY))
+    return SureState(
+        counts=np.zeros((k, m)),
+        sums=np.zeros((k, m)),
+        centres=np.full(k, -np.inf),
+        against=np.zeros(k),
+        meeting=np.zeros(k),
+        lead=np.zeros(k),
+        leader=np.full(1, NOBODY),
+    )
 
 
 @compiled
