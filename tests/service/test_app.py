@@ -151,6 +151,13 @@ class TestPlays:
         assert [play["label"] for play in ask(client, ads, n=2)] == ["b", "c"]
         assert client.get(ads).json()["pending"] == 3
 
+    def test_everything_that_is_wrong_is_said_at_once(self, client, ads):
+        answer = client.post("/api/experiments/b d/ask", json={"n": 0, "k": 1})
+        problem(answer, 422, "invalid", "path.name: ", "'b d'", "body.n: ", "got 0", "body.k: ")
+        nothing = client.post(f"{ads}/ask", headers={"content-type": "application/json"})
+        problem(nothing, 422, "invalid", "body: Field required")
+        problem(client.post(f"{ads}/ask", json=[]), 422, "invalid", "body: Input should be a valid", "got []")
+
     def test_the_same_key_gives_the_same_plays(self, client, ads):
         first = ask(client, ads, n=2, request_key="k")
         assert ask(client, ads, n=2, request_key="k") == first

@@ -29,6 +29,10 @@ class TestSQLite:
         plan = crash.Plan(faults=3, ways=("terminate",), up=(0.2, 0.5))
         assert_good(faults.run(str(tmp_path / "crash.db"), tmp_path, plan), 3)
 
+    def test_what_else_can_happen_to_it(self, tmp_path):
+        plan = crash.Plan(faults=6, ways=("wal", "stop", "clock", "node", "move"), in_turn=True, up=(0.2, 0.5))
+        assert_good(faults.run(str(tmp_path / "crash.db"), tmp_path, plan), 6)
+
 
 @pytest.mark.slow
 @pytest.mark.no_cover

@@ -134,7 +134,8 @@ class Plan:
 
     Args:
         faults: how often.
-        ways: what to do each time, drawn at random: names of ``faults.WAYS``, some of them perhaps more than once.
+        ways: what to do: names of ``faults.WAYS``, some of them perhaps more than once.
+        in_turn: whether one way comes after the other; else each is drawn at random.
         clients: how many work at once.
         up: the shortest and longest time, in seconds, between an answer of the service and the next fault.
         early: the part of kills that do not wait for an answer: the service dies while it starts.
@@ -143,6 +144,7 @@ class Plan:
 
     faults: int
     ways: tuple[str, ...] = ("kill",)
+    in_turn: bool = False
     clients: int = 6
     up: tuple[float, float] = (0.05, 1.0)
     early: float = 0.1

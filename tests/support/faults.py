@@ -92,7 +92,7 @@ def _disturb(setting: Setting, plan: Plan, tick: Callable[[int, list[Diary]], bo
         # As many in the first tenth of the time as in the last half.
         time.sleep(math.exp(chance.uniform(*map(math.log, plan.up))))
         load.signs.up.clear()
-        way = chance.choice(plan.ways)
+        way = plan.ways[faults % len(plan.ways)] if plan.in_turn else chance.choice(plan.ways)
         WAYS[way](setting)
         load.done[way] += 1
         while way == "kill" and load.done.total() < plan.faults and chance.random() < plan.early:

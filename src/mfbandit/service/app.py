@@ -26,6 +26,7 @@ from mfbandit.service.api_page import api_page
 from mfbandit.service.asgi import App
 from mfbandit.service.control_routes import add_controls, add_token_routes
 from mfbandit.service.dashboard import add_pages
+from mfbandit.service.direct_route import DirectRoute
 from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
 from mfbandit.service.lanes import MAX_THREADS, Lanes
 from mfbandit.service.middleware import SecurityMiddleware
@@ -76,9 +77,10 @@ def create_app(
         responses=schemas.PROBLEMS,
         redirect_slashes=False,
     )
-    app.router.route_class = StrictRoute
     app.state.lanes = Lanes()
+    app.router.route_class = DirectRoute
     _add_plays(app, store)  # first: routes are looked through in this order
+    app.router.route_class = StrictRoute
     _add_service(app, store)
     _add_experiments(app, store)
     add_views(app, store)
@@ -249,15 +251,15 @@ def _add_plays(app: FastAPI, store: Store) -> None:
         )
         return answer({"done": len(body.plays)})
 
-    @app.post("/api/experiments/{name}/renew", tags=["plays"])
-    async def renew(name: ExperimentName, body: schemas.Renew) -> dict[str, dict[str, float | None]]:
+    @app.post("/api/experiments/{name}/renew", response_model=dict[str, dict[str, float | None]], tags=["plays"])
+    async def renew(name: ExperimentName, body: schemas.Renew) -> Response:
         """Renew the leases of pending plays, counted from now; the answer says when they end."""
         plays = [_meant(play) for play in body.plays]
         due = await lanes.on_disk(
             await opened(app, store, name),
             lambda experiment: experiment.renew_many(plays, body.lease, request_key=body.request_key),
         )
-        return {"due": due}
+        return answer({"due": due})
 
     @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
     async def results(name: ExperimentName, body: schemas.Import) -> Response:
