@@ -57,20 +57,26 @@ def test_a_long_ask_holds_up_its_own_experiment_alone(tmp_path, monkeypatch, sho
         assert busy.pending_count == 1
 
 
+def slow_reading(monkeypatch, name):
+    """Let whoever reads that experiment's log wait: (set when somebody does, to be set to let them go on)."""
+    waiting, go_on, read = threading.Event(), threading.Event(), log_reader.read_all
+
+    def slow(connection, of):
+        if of.name == name:
+            waiting.set()
+            go_on.wait(timeout=30)
+        return read(connection, of)
+
+    monkeypatch.setattr(logged_experiment, "read_all", slow)
+    return waiting, go_on
+
+
 def test_opening_one_does_not_hold_up_opening_another(tmp_path, monkeypatch, short_wait):
     with Store(tmp_path / "store.db") as store:
         make(store, "long")
         make(store, "other")
     with Store(tmp_path / "store.db") as store:
-        waiting, go_on, read = threading.Event(), threading.Event(), log_reader.read_all
-
-        def slow(connection, of):
-            if of.name == "long":
-                waiting.set()
-                go_on.wait(timeout=30)
-            return read(connection, of)
-
-        monkeypatch.setattr(logged_experiment, "read_all", slow)
+        waiting, go_on = slow_reading(monkeypatch, "long")
         found = []
         opening = [in_thread(lambda: found.append(store.open("long"))) for _ in range(2)]
         waiting.wait(timeout=30)
@@ -90,15 +96,7 @@ def test_reading_again_after_a_failure_holds_up_one_experiment_alone(tmp_path, m
             patch.setattr(writer, "_append_all", lambda *_: _refuse())
             with pytest.raises(StoreUnavailable):
                 long.note("not kept")
-        waiting, go_on, read = threading.Event(), threading.Event(), log_reader.read_all
-
-        def slow(connection, of):
-            if of.name == "long":
-                waiting.set()
-                go_on.wait(timeout=30)
-            return read(connection, of)
-
-        monkeypatch.setattr(logged_experiment, "read_all", slow)
+        waiting, go_on = slow_reading(monkeypatch, "long")
         reading = in_thread(long.status)
         waiting.wait(timeout=30)
         done = in_thread(lambda: play_some(other, 5))

@@ -33,4 +33,5 @@ MAX_BODY_BYTES = 16 * 2**20  # an experiment of 100,000 named arms fits
 MAX_BODY_LENGTH_DIGITS = 15  # of a Content-Length header
 MAX_JSON_MEMBERS = 100  # of an object in a body; the largest that is understood has ten
 MAX_FORM_FIELDS = 20
+MAX_ARMS_NAMED = 5  # in a warning, before "and so many more"
 MAX_VALUE_SHOWN = 80  # characters of a wrong value that a message repeats

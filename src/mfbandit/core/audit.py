@@ -21,6 +21,7 @@ from dataclasses import dataclass, replace
 import numpy as np
 
 from mfbandit._internal.formatting import columns, plain
+from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.fidelities import Fidelities
@@ -29,7 +30,6 @@ from mfbandit.errors import InvalidArgument
 
 ALPHA = 0.01  # the largest share of runs in which a true ζ is refuted
 PRIOR = 3.0  # ρ, in plays: small, for arms with few results; with hundreds it hardly matters
-MAX_ARMS_NAMED = 5  # in a warning
 
 
 @dataclass(frozen=True)

@@ -1,10 +1,9 @@
 """Warnings about what went wrong around the plays: arms that were set aside, and capital that was overspent."""
 
 from mfbandit._internal.formatting import readable
+from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit.core import limit
 from mfbandit.experiment.state import State
-
-MAX_ARMS_NAMED = 5
 
 
 def incidents_of(state: State, failures: int) -> list[str]:

@@ -79,17 +79,13 @@ class TokenBook:
             self._reading.release()
 
     def create(self, name: str, scope: str, *, request_key: str | None = None, only_again: bool = False) -> str:
-        """Create a bearer token; it cannot be shown again, only its hash is kept.
+        """Create a token, as :meth:`Store.create_token` says.
 
         Args:
             name: what people call it.
             scope: read, write or admin.
-            request_key: names this request. The same key again, within ten minutes and before the token is used, gives
-                the token a new secret in place of the one that nobody received.
+            request_key: names this request.
             only_again: refuse a request that did not come before, with a long key.
-
-        Raises:
-            Conflict: the key's token is in use, revoked or too old.
         """
         request = None if request_key is None else request_text(request_key, "create_token", name, scope)
         kept = self._home.done(request)
