@@ -30,7 +30,7 @@ def log_mills(z: FloatArray) -> tuple[FloatArray, FloatArray]:
 
     >>> value, slope = log_mills(np.array([-40.0, 0.0, 3.0]))
     >>> value.round(4).tolist(), slope.round(4).tolist()
-    ([-4.6085, -0.6931, 4.4986], [0.025, 0.7979, 3.0044])
+    ([-4.6084, -0.6931, 4.4986], [0.025, 0.7979, 3.0044])
     """
     scaled = erfcx(np.abs(z) * math.sqrt(0.5))
     tail = np.exp(-0.5 * z * z)

@@ -92,7 +92,7 @@ def confidence(
     >>> stats.counts[:], stats.sums[:] = 100, [[20.0, 60.0]]
     >>> found = confidence(stats, Fidelities([1], concentration=Bounded()), 1, Roster(2), np.array([True]))
     >>> round(found.level, 6), found.could_lose, found.rivals
-    (0.999876, 0.0, ())
+    (0.999994, 0.0, ())
     """
     others = np.flatnonzero(stats.active & (np.arange(len(stats.active)) != arm))
     rests_on = tuple(np.flatnonzero(counted).tolist())

@@ -44,8 +44,8 @@ def centre(counts: Sequence[float], sums: Sequence[float], scales: Sequence[floa
     Returns:
         In units of reward; −∞ without any result.
 
-    >>> round(centre([100, 4], [40.0, 2.4], [0.1, 0.1], [0.1, 0.0]), 3)
-    0.527
+    >>> round(centre([20, 4], [8.0, 2.4], [0.1, 0.1], [0.1, 0.0]), 3)
+    0.51
     """
     low, high = math.inf, -math.inf
     for m in range(len(counts)):

@@ -73,7 +73,7 @@ class GaussianCells:
 
     >>> value, slope = GaussianCells(np.array([100]), np.array([20.0]), scale=0.5).at(np.array([0.4]), below=True)
     >>> value.round(2).tolist(), slope.round(1).tolist()
-    ([6.68], [77.7])
+    ([6.69], [77.7])
     """
 
     counts: IntArray
