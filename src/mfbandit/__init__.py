@@ -23,7 +23,7 @@ if TYPE_CHECKING:
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
     from mfbandit.experiment import Experiment, History
-    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
+    from mfbandit.policies import IISE, LUCB, MFUCB, UCB, MFAda, MFBayes, MFGrad, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
         Gaussian,
@@ -47,6 +47,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "IISE",
+    "LUCB",
     "MFUCB",
     "UCB",
     "Bernoulli",
@@ -64,6 +66,7 @@ __all__ = [
     "History",
     "MFAda",
     "MFBayes",
+    "MFGrad",
     "MFSearchCV",
     "MFSure",
     "MFTopTwo",
@@ -138,8 +141,11 @@ _MODULES = {
         "SubGaussian",
     ),
     "policies": (
+        "IISE",
+        "LUCB",
         "MFAda",
         "MFBayes",
+        "MFGrad",
         "MFSure",
         "MFTopTwo",
         "MFUCB",
