@@ -10,7 +10,6 @@ from mfbandit.experiment.events import Failed, Told
 from tests.support import comparison, crash, faults
 from tests.support.clients import ARMS, FIDELITIES, Diary
 
-
 KILLS = 15  # of each kind; `make soak` makes thousands
 
 
