@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mfbandit.errors import (
         CapitalExhausted,
         Conflict,
+        ExperimentDecided,
         ExperimentPaused,
         NoActiveArms,
         NoResults,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         UnknownPlay,
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
-    from mfbandit.experiment import Experiment, History
+    from mfbandit.experiment import Experiment, History, Sure
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
@@ -58,6 +59,7 @@ __all__ = [
     "Conflict",
     "ContractBroken",
     "Experiment",
+    "ExperimentDecided",
     "ExperimentPaused",
     "Fidelities",
     "Gaussian",
@@ -88,6 +90,7 @@ __all__ = [
     "Study",
     "SubGaussian",
     "Summary",
+    "Sure",
     "UnknownExperiment",
     "UnknownPlay",
     "__version__",
@@ -116,6 +119,7 @@ _MODULES = {
     "errors": (
         "CapitalExhausted",
         "Conflict",
+        "ExperimentDecided",
         "ExperimentPaused",
         "NoActiveArms",
         "NoResults",
@@ -166,6 +170,7 @@ _MODULES = {
     "experiment": (
         "Experiment",
         "History",
+        "Sure",
     ),
     "simulation": (
         "Comparison",

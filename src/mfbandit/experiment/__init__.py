@@ -23,6 +23,7 @@ from mfbandit.experiment.events import (
     Asked,
     BiasesWidened,
     BiasRefuted,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -30,6 +31,7 @@ from mfbandit.experiment.events import (
     Noted,
     Opened,
     Renewed,
+    StopSet,
     Told,
     Unchanged,
     from_record,
@@ -41,7 +43,7 @@ from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
-from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
+from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, is_sure, plays_until_exhausted
 from mfbandit.experiment.serialization import (
     FORMAT,
     fidelities_from_record,
@@ -51,6 +53,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
+from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
 
 __all__ = [
     "CODES",
@@ -67,6 +70,7 @@ __all__ = [
     "Asked",
     "BiasRefuted",
     "BiasesWidened",
+    "Decided",
     "Event",
     "Experiment",
     "Expired",
@@ -86,23 +90,30 @@ __all__ = [
     "Result",
     "State",
     "Status",
+    "StopSet",
+    "Sure",
     "Told",
     "Unchanged",
     "bounds_of",
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "checked_stop",
     "conflicting",
+    "decision_text",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",
     "from_row",
+    "is_sure",
     "pack",
     "play_id",
     "plays_until_exhausted",
     "policy_from_record",
     "policy_record",
     "status_of",
+    "stop_from_record",
+    "stop_record",
     "to_record",
     "to_row",
     "unpack",

@@ -3,13 +3,14 @@
 :func:`~mfbandit.check_experiment` checks a kind of your own. ``run``, the search and the command line take any.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
 
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
-from mfbandit.errors import CapitalExhausted
-from mfbandit.experiment.events import Event
+from mfbandit.errors import CapitalExhausted, ExperimentDecided, NoResults
+from mfbandit.experiment.events import Decided, Event
 from mfbandit.experiment.history import History
+from mfbandit.experiment.stopping import Sure, checked_stop
 from mfbandit.policies import Policy
 
 Result: TypeAlias = tuple[Play | str, float, float | None]
@@ -48,6 +49,9 @@ class Status(TypedDict):
     runner_up: int | None
     runner_up_label: str | None
     widen: bool
+    paused: bool
+    stop: dict[str, Any] | None
+    decided: dict[str, Any] | None
     warnings: list[str]
 
 
@@ -89,6 +93,11 @@ class AnyExperiment(Protocol):
     @property
     def widen(self) -> bool:
         """Whether biases that results refute are raised at once."""
+        ...
+
+    @property
+    def stop(self) -> Sure | None:
+        """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
         ...
 
     @property
@@ -154,8 +163,13 @@ class AnyExperiment(Protocol):
         ...
 
     @property
+    def decided(self) -> Decided | None:
+        """What was decided, and how sure it was at that moment; None as long as it goes on."""
+        ...
+
+    @property
     def state(self) -> str:
-        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms"."""
+        """What ``ask`` would do: "running", "decided", "paused", "exhausted" or "no active arms"."""
         ...
 
     @property
@@ -195,8 +209,8 @@ class AnyExperiment(Protocol):
         """The next play to make, or the next ``n``."""
         ...
 
-    def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital."""
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         ...
 
     def tell(
@@ -263,6 +277,10 @@ class AnyExperiment(Protocol):
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on."""
         ...
 
+    def set_stop(self, stop: Sure | None, *, request_key: str | None = None) -> None:
+        """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
+        ...
+
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
         ...
@@ -272,17 +290,44 @@ class AnyExperiment(Protocol):
         ...
 
 
-def plays_until_exhausted(ask: Callable[[], Play]) -> Iterator[Play]:
-    """What ``ask`` gives, again and again until the capital is exhausted.
+def plays_until_exhausted(experiment: AnyExperiment, until: Sure | None = None) -> Iterator[Play]:
+    """Ask again and again until the capital is exhausted, the experiment is decided, or it is sure enough.
+
+    Args:
+        experiment: of any kind.
+        until: how sure it has to be for this loop to end; None is never.
 
     >>> from mfbandit import UCB, Bounded, Experiment
     >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
-    >>> len(list(plays_until_exhausted(exp.ask)))
+    >>> len(list(plays_until_exhausted(exp)))
     5
     """
-    while True:
+    rule = checked_stop(until, "until")  # at once, and not when the first play is wanted
+    return _plays(experiment, rule)
+
+
+def _plays(experiment: AnyExperiment, until: Sure | None) -> Iterator[Play]:
+    while until is None or not is_sure(experiment, until):
         try:
-            play = ask()
-        except CapitalExhausted:
+            play = experiment.ask()
+        except (CapitalExhausted, ExperimentDecided):
             return
         yield play
+
+
+def is_sure(experiment: AnyExperiment, rule: Sure) -> bool:
+    """Tell whether it is sure enough now.
+
+    Args:
+        experiment: of any kind.
+        rule: how sure it has to be.
+
+    >>> from mfbandit import UCB, Bounded, Experiment
+    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+    >>> is_sure(exp, Sure(0.95))
+    False
+    """
+    try:
+        return rule.met_by(experiment.confidence(rule.level))
+    except NoResults:
+        return False
