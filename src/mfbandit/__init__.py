@@ -23,7 +23,7 @@ if TYPE_CHECKING:
         UnknownPlay,
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
-    from mfbandit.experiment import Experiment, History, Sure
+    from mfbandit.experiment import Confidence, Experiment, History, Sure
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
@@ -56,6 +56,7 @@ __all__ = [
     "CapitalExhausted",
     "Comparison",
     "Concentration",
+    "Confidence",
     "Conflict",
     "ContractBroken",
     "Experiment",
@@ -168,6 +169,7 @@ _MODULES = {
         "plan",
     ),
     "experiment": (
+        "Confidence",
         "Experiment",
         "History",
         "Sure",

@@ -13,6 +13,8 @@ from mfbandit.experiment.codec import (
     to_row,
     unpack,
 )
+from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.decisions import until_sure
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
@@ -43,7 +45,7 @@ from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
-from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, is_sure, plays_until_exhausted
+from mfbandit.experiment.protocol import AnyExperiment, PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.serialization import (
     FORMAT,
     fidelities_from_record,
@@ -70,6 +72,7 @@ __all__ = [
     "Asked",
     "BiasRefuted",
     "BiasesWidened",
+    "Confidence",
     "Decided",
     "Event",
     "Experiment",
@@ -105,7 +108,6 @@ __all__ = [
     "fidelities_record",
     "from_record",
     "from_row",
-    "is_sure",
     "pack",
     "play_id",
     "plays_until_exhausted",
@@ -117,4 +119,5 @@ __all__ = [
     "to_record",
     "to_row",
     "unpack",
+    "until_sure",
 ]

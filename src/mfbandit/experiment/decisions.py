@@ -1,17 +1,52 @@
 """Whether an experiment is decided now: by its rule for stopping, or by the policy's own."""
 
-from typing import TYPE_CHECKING
+from collections.abc import Callable
+from typing import TYPE_CHECKING, Protocol
 
 from mfbandit._internal.validation import whole
-from mfbandit.errors import InvalidArgument
+from mfbandit.errors import InvalidArgument, NoResults
 from mfbandit.experiment.events import Decided
 from mfbandit.experiment.state import State
-from mfbandit.experiment.stopping import Sure
+from mfbandit.experiment.stopping import Sure, checked_stop
 
 if TYPE_CHECKING:
+    from mfbandit.experiment.confidence_answer import Confidence
     from mfbandit.experiment.experiment import Experiment
 
 ALMOST_SURE = 1 - 2**-53  # the largest level below 1
+
+
+class HasConfidence(Protocol):
+    """Anything that says how sure it is."""
+
+    def confidence(self, level: float) -> "Confidence":
+        """How sure it is that the best arm so far is the best."""
+        ...
+
+
+def until_sure(experiment: HasConfidence, until: Sure | None) -> Callable[[], bool]:
+    """A function that tells whether it is sure enough by now.
+
+    Args:
+        experiment: of any kind.
+        until: how sure it has to be; None is never.
+
+    >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
+    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+    >>> until_sure(exp, Sure(0.95))()
+    False
+    """
+    rule = checked_stop(until, "until")
+    if rule is None:
+        return lambda: False
+
+    def sure_enough() -> bool:
+        try:
+            return rule.met_by(experiment.confidence(rule.level))
+        except NoResults:
+            return False
+
+    return sure_enough
 
 
 def decision_of(experiment: "Experiment") -> Decided | None:

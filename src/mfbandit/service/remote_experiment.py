@@ -274,9 +274,9 @@ class RemoteExperiment:
             body["lease"] = positive("lease", lease)
         return [_play(record) for record in self._post("/ask", body)["plays"]]
 
-    def plays(self, until: Sure | None = None) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
-        return plays_until_exhausted(self, until)
+    def plays(self) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
+        return plays_until_exhausted(self.ask)
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
