@@ -31,7 +31,7 @@ STIRLING_FROM = 10.0
 Numbers: TypeAlias = Sequence[float] | FloatArray  # one for each fidelity
 
 
-class ArmResults(NamedTuple):
+class ResultsByFidelity(NamedTuple):
     """The results of one arm at each fidelity."""
 
     counts: Numbers
@@ -110,7 +110,7 @@ def bounded_cell(
     return value, (misses / lose - hits / win) / width if beyond else 0.0
 
 
-def pooled(mu: float, side: float, arm: ArmResults, noise: Noise) -> tuple[float, float]:
+def pooled(mu: float, side: float, arm: ResultsByFidelity, noise: Noise) -> tuple[float, float]:
     """Compute G↑(μ) (``side`` +1) or G↓(μ) (−1) of one arm, and its slope in μ."""
     total, slope, top = 0.0, 0.0, len(arm.counts) - 1
     for m in range(len(arm.counts)):
@@ -131,7 +131,9 @@ def pooled(mu: float, side: float, arm: ArmResults, noise: Noise) -> tuple[float
     return total, slope
 
 
-def open_mean(leader: ArmResults, rival: ArmResults, noise: Noise, ahead: float, needed: float, start: float) -> float:
+def open_mean(
+    leader: ResultsByFidelity, rival: ResultsByFidelity, noise: Noise, ahead: float, needed: float, start: float
+) -> float:
     r"""Find a mean of the leader that explains "the rival is better by more than ε" for less than what is needed.
 
     Args:
@@ -146,7 +148,7 @@ def open_mean(leader: ArmResults, rival: ArmResults, noise: Noise, ahead: float,
         Such a mean; NaN if there is none, that is, if the rival is ruled out.
 
     >>> constant = [mixture_constant(9.0, 0.0, 0.0, 0.0)]
-    >>> leader, rival = ArmResults([9.0], [3.6], constant), ArmResults([9.0], [0.9], constant)
+    >>> leader, rival = ResultsByFidelity([9.0], [3.6], constant), ResultsByFidelity([9.0], [0.9], constant)
     >>> noise = Noise(scales=[0.1], lows=[0.0], widths=[0.0], biases=[0.0])
     >>> open_mean(leader, rival, noise, ahead=0.0, needed=3.0, start=0.2)
     nan
@@ -242,7 +244,7 @@ def all_ruled_out(
     )
 
 
-def _results(stats: Stats, arm: int, noise: Noise) -> ArmResults:
+def _results(stats: Stats, arm: int, noise: Noise) -> ResultsByFidelity:
     counts, sums = stats.counts[:, arm].astype(np.float64).tolist(), stats.sums[:, arm].tolist()
     cells = zip(counts, sums, noise.lows, noise.widths, strict=True)
-    return ArmResults(counts, sums, [mixture_constant(*cell) if cell[0] > 0 else 0.0 for cell in cells])
+    return ResultsByFidelity(counts, sums, [mixture_constant(*cell) if cell[0] > 0 else 0.0 for cell in cells])

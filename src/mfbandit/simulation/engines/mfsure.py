@@ -11,7 +11,7 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import estimate, pair_claim
 from mfbandit.core.confidence import Roster
-from mfbandit.core.pair_claim import ArmResults, Noise
+from mfbandit.core.pair_claim import ResultsByFidelity, Noise
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFSure, duel
 from mfbandit.policies.mfsure import GOLDEN
@@ -285,9 +285,9 @@ def learn(rule: SureRule, state: SureState, run: RunState, arm: int, m: int, rew
 
 
 @compiled
-def results_of(state: SureState, arm: int) -> ArmResults:
+def results_of(state: SureState, arm: int) -> ResultsByFidelity:
     """The results of one arm."""
-    return ArmResults(state.counts[arm], state.sums[arm], state.constants[arm])
+    return ResultsByFidelity(state.counts[arm], state.sums[arm], state.constants[arm])
 
 
 @compiled
