@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         UnknownPlay,
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
-    from mfbandit.experiment import Experiment, History
+    from mfbandit.experiment import Confidence, Experiment, History
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
@@ -55,6 +55,7 @@ __all__ = [
     "CapitalExhausted",
     "Comparison",
     "Concentration",
+    "Confidence",
     "Conflict",
     "ContractBroken",
     "Experiment",
@@ -164,6 +165,7 @@ _MODULES = {
         "plan",
     ),
     "experiment": (
+        "Confidence",
         "Experiment",
         "History",
     ),

@@ -44,6 +44,15 @@ class HasEvidence(Protocol):
         ...
 
 
+def has_evidence(tail: Concentration) -> bool:
+    """Tell whether an e-process is known for this noise.
+
+    >>> has_evidence(SubGaussian(0.2))
+    True
+    """
+    return isinstance(tail, HasEvidence) or type(tail) in (SubGaussian, Bounded)
+
+
 def cells(tail: Concentration, counts: IntArray, sums: FloatArray) -> Cells | None:
     """Return the evidence of results at one fidelity; None if no e-process is known for its noise.
 

@@ -13,6 +13,7 @@ from mfbandit.experiment.codec import (
     to_row,
     unpack,
 )
+from mfbandit.experiment.confidence_answer import Confidence
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
@@ -67,6 +68,7 @@ __all__ = [
     "Asked",
     "BiasRefuted",
     "BiasesWidened",
+    "Confidence",
     "Event",
     "Experiment",
     "Expired",

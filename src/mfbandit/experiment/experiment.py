@@ -11,7 +11,7 @@ from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -34,6 +34,7 @@ from mfbandit.experiment.checks import (
     refuse_in_memory,
     with_capital,
 )
+from mfbandit.experiment.confidence_answer import Confidence, checked_level, confidence_of
 from mfbandit.experiment.events import (
     ArmAdded,
     ArmReinstated,
@@ -348,6 +349,27 @@ class Experiment:
         b    0             0       -       -        -       -
         """
         return bounds_of(self._state.policy, self._state.stats, self._state.fidelities, self.arms, rho)
+
+    def confidence(self, level: float = LEVEL) -> Confidence:
+        """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better.
+
+        It may be looked at after every result. A valid answer is wrong at some time in at most 1 − level of all
+        experiments, whatever rule chose the plays.
+
+        Args:
+            level: at which rivals and the possible loss are given, strictly between 0 and 1.
+
+        Raises:
+            NoResults: no active arm has a result yet.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([(0, 0, 1.0, None)] * 4 + [(1, 0, 0.0, None)] * 4)
+        >>> found = exp.confidence()
+        >>> found.best, round(found.level, 3), round(found.could_lose, 3), found.rivals
+        (0, 0.942, 0.018, (1,))
+        """
+        return confidence_of(self._state, self.best(), checked_level(level))
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.

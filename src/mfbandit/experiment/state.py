@@ -8,7 +8,7 @@ from typing import Any
 
 import numpy as np
 
-from mfbandit.core import Concentration, Fidelities, Stats
+from mfbandit.core import Concentration, Fidelities, Roster, Stats
 from mfbandit.experiment.codec import CODES, Packed, PackedLog
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -110,6 +110,11 @@ class State:
     def committed(self) -> float:
         """Cost of all told, failed and pending plays."""
         return _sum(self.fidelities.costs, map(add, self._told_at, self._pending_at)) + self._other_costs
+
+    @property
+    def roster(self) -> Roster:
+        """Which arms there were at the beginning, and whether any came or went since: for claims about the best."""
+        return Roster(self._first_arms, changed=bool(self._arm_changes))
 
     def difference(self, low: int, arm: int) -> float:
         """|X̄_M − X̄_m| of an arm, or 0 where one of them has no result.
