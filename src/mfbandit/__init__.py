@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mfbandit.errors import (
         CapitalExhausted,
         Conflict,
+        ExperimentDecided,
         ExperimentPaused,
         NoActiveArms,
         NoResults,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         UnknownPlay,
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
-    from mfbandit.experiment import Experiment, History
+    from mfbandit.experiment import Confidence, Experiment, History, Sure
     from mfbandit.policies import IISE, LUCB, MFUCB, UCB, MFAda, MFBayes, MFGrad, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
@@ -57,9 +58,11 @@ __all__ = [
     "CapitalExhausted",
     "Comparison",
     "Concentration",
+    "Confidence",
     "Conflict",
     "ContractBroken",
     "Experiment",
+    "ExperimentDecided",
     "ExperimentPaused",
     "Fidelities",
     "Gaussian",
@@ -91,6 +94,7 @@ __all__ = [
     "Study",
     "SubGaussian",
     "Summary",
+    "Sure",
     "UnknownExperiment",
     "UnknownPlay",
     "__version__",
@@ -119,6 +123,7 @@ _MODULES = {
     "errors": (
         "CapitalExhausted",
         "Conflict",
+        "ExperimentDecided",
         "ExperimentPaused",
         "NoActiveArms",
         "NoResults",
@@ -170,8 +175,10 @@ _MODULES = {
         "plan",
     ),
     "experiment": (
+        "Confidence",
         "Experiment",
         "History",
+        "Sure",
     ),
     "simulation": (
         "Comparison",

@@ -14,23 +14,31 @@ from mfbandit.core.bounds import (
 )
 from mfbandit.core.budget import limit, spending
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian, rates
+from mfbandit.core.confidence import LEVEL, Claim, Roster, confidence
 from mfbandit.core.divergence import kl, kl_upper
+from mfbandit.core.evidence import HasEvidence, has_evidence
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.settled import ruled_out
 from mfbandit.core.stats import Play, Stats
 
 __all__ = [
+    "LEVEL",
     "POSTERIOR",
     "Audit",
     "Bounded",
     "Bounds",
+    "Claim",
     "Concentration",
     "Fidelities",
+    "HasEvidence",
     "Play",
+    "Roster",
     "Stats",
     "SubGaussian",
     "audit",
     "bounds_table",
+    "confidence",
+    "has_evidence",
     "kl",
     "kl_upper",
     "kl_upper_bounds",

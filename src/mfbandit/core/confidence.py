@@ -15,6 +15,7 @@ LEVEL = 0.95  # at which rivals and the possible loss are given
 FIXED_SHARE = 0.9  # of the error that claims may have before arms come or go; the rest is for afterwards
 FIRST_SHARE = 0.9  # of the weight that the first arms have; the rest is for those that come later
 NEWTON_STEPS = 100
+ALMOST_1 = math.nextafter(1.0, 0.0)
 LEAD_TOLERANCE = 1e-6  # of the possible loss, upwards
 
 
@@ -51,14 +52,15 @@ class Roster:
 
 
 @dataclass(frozen=True)
-class Confidence:
+class Claim:
     """What can be said about the best arm, at any time and however often one looks.
 
     Args:
         arm: the arm that it is about.
         level: a probability: that no other arm is better is said at levels up to this one.
-        could_lose: by how much another arm may be better, at 95 %, in units of reward; infinite where nothing is known.
-        rivals: the arms that may be better, at 95 %; the one with the least evidence against it first.
+        could_lose: by how much another arm may be better, in units of reward; infinite where nothing is known.
+        rivals: the arms that may be better; the one that may be ahead by most first.
+        could_be_ahead: by how much each of them may be better.
         fidelities: the fidelities whose results count.
     """
 
@@ -66,6 +68,7 @@ class Confidence:
     level: float
     could_lose: float
     rivals: tuple[int, ...]
+    could_be_ahead: tuple[float, ...]
     fidelities: tuple[int, ...]
 
 
@@ -76,7 +79,7 @@ def confidence(
     roster: Roster,
     counted: BoolArray,
     level: float = LEVEL,
-) -> Confidence:
+) -> Claim:
     r"""Say how sure it is that an arm is the best of all active ones.
 
     Args:
@@ -97,13 +100,13 @@ def confidence(
     others = np.flatnonzero(stats.active & (np.arange(len(stats.active)) != arm))
     rests_on = tuple(np.flatnonzero(counted).tolist())
     if not len(others):
-        return Confidence(arm, 1.0, 0.0, (), rests_on)
+        return Claim(arm, 1.0, 0.0, (), (), rests_on)
     leader = Pool.of(stats, fidelities, np.full(len(others), arm), counted)
     rivals = Pool.of(stats, fidelities, others, counted)
     prices, found = roster.log_prices(arm, others), explanation(leader, rivals, np.zeros(len(others)))
     needed = prices - math.log1p(-level)
     margin = found.cost - prices
-    open_ones = np.flatnonzero(found.cost < needed)
+    open_ones = np.flatnonzero(~(found.cost >= needed))
     lead = leads(
         leader.among(open_ones),
         rivals.among(open_ones),
@@ -111,14 +114,20 @@ def confidence(
         found.among(open_ones),
         largest_lead(fidelities),
     )
-    order = open_ones[np.lexsort((margin[open_ones], -lead))]
-    return Confidence(
+    order = np.lexsort((margin[open_ones], -lead))
+    return Claim(
         arm,
-        max(0.0, -math.expm1(-float(margin.min()))),
+        _level(float(margin.min())),
         float(lead.max(initial=0.0)),
-        tuple(others[order].tolist()),
+        tuple(others[open_ones[order]].tolist()),
+        tuple(lead[order].tolist()),
         rests_on,
     )
+
+
+def _level(margin: float) -> float:
+    """1 − exp(−margin), at least 0; it never rounds to 1, as nothing is certain."""
+    return min(-math.expm1(-margin), ALMOST_1) if margin > 0 else 0.0
 
 
 def largest_lead(fidelities: Fidelities) -> float:
@@ -133,7 +142,7 @@ def largest_lead(fidelities: Fidelities) -> float:
 
 
 def leads(leader: Pool, rivals: Pool, needed: FloatArray, start: Explanation, largest: float) -> FloatArray:
-    """Compute an ε for each rival at which "better by more than ε" is ruled out; the largest is the smallest there is.
+    """Compute the smallest ε for each rival at which "better by more than ε" is ruled out.
 
     Newton's method inside a bracket: Λ is convex and rises in ε, so that it soon comes down from above, where each ε
     on the way is ruled out as well.
@@ -146,7 +155,7 @@ def leads(leader: Pool, rivals: Pool, needed: FloatArray, start: Explanation, la
         largest: the largest ε that is possible.
     """
     lead = np.full(len(needed), largest)
-    at = np.flatnonzero(start.slope > 0 if largest == math.inf else np.ones(len(needed), dtype=bool))
+    at = np.flatnonzero(np.isfinite(start.cost))  # of an arm without results nothing is ruled out
     low, high = np.zeros(len(needed)), np.full(len(needed), largest)
     found = start.among(at)
     for _ in range(NEWTON_STEPS):
@@ -159,7 +168,6 @@ def leads(leader: Pool, rivals: Pool, needed: FloatArray, start: Explanation, la
         lead[at] = high[at]
         left = high[at] - low[at] > LEAD_TOLERANCE * high[at]
         left &= ~(above & (found.cost - needed[at] < LEAD_TOLERANCE * found.slope * ahead))
-        left &= high[at] > low.max()  # of the others it is enough to know that they are not the farthest ahead
         at, found = at[left], found.among(np.flatnonzero(left))
     return lead
 
