@@ -38,7 +38,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.headline import Headline, conflicting
-from mfbandit.experiment.history import History
+from mfbandit.experiment.history import History, NextResults
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
@@ -52,6 +52,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
+from mfbandit.experiment.trend import ConfidenceTrend, TrendPoint
 
 __all__ = [
     "CODES",
@@ -69,6 +70,7 @@ __all__ = [
     "BiasRefuted",
     "BiasesWidened",
     "Confidence",
+    "ConfidenceTrend",
     "Event",
     "Experiment",
     "Expired",
@@ -77,6 +79,7 @@ __all__ = [
     "History",
     "Incarnations",
     "LeasesExtended",
+    "NextResults",
     "Noted",
     "Opened",
     "Packed",
@@ -89,6 +92,7 @@ __all__ = [
     "State",
     "Status",
     "Told",
+    "TrendPoint",
     "Unchanged",
     "bounds_of",
     "check_is_policy",
