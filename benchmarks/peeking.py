@@ -141,7 +141,7 @@ def level(hits: IntArray, visitors: int, tolerance: float = 0.0) -> FloatArray:
 
 def _pool(hits: IntArray, visitors: int) -> Pool:
     counts, sums = np.full(len(hits), visitors), hits.astype(np.float64)
-    return Pool((BoundedCells(counts, sums, Bounded()),), (0.0,), counts[None], sums[None] / visitors)
+    return Pool((BoundedCells(counts, sums, Bounded()),), (0.0,), counts[None], sums[None] / visitors, (0.0, 1.0))
 
 
 RULES: dict[str, Rule] = {
