@@ -13,7 +13,12 @@ from mfbandit.experiment.codec import (
     to_row,
     unpack,
 )
-from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.confidence_answer import (
+    Confidence,
+    checked_level,
+    confidence_from_record,
+    confidence_record,
+)
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
@@ -94,6 +99,9 @@ __all__ = [
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "checked_level",
+    "confidence_from_record",
+    "confidence_record",
     "conflicting",
     "fidelities_from_record",
     "fidelities_record",
