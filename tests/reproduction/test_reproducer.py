@@ -83,7 +83,18 @@ def test_growth_is_over_the_last_half():
     regret = np.array([[4.0, 6.0, 7.0, 9.0], [8.0, 12.0, 14.0, 18.0]])
     one = np.zeros((1, 1))
     sim = Simulation(
-        "UCB", "p", "paper", (0,), (), np.zeros(1), np.arange(1.0, 5.0), regret, one, np.ones(2, int), np.ones(2)
+        "UCB",
+        "p",
+        "paper",
+        (0,),
+        (),
+        np.zeros(1),
+        np.arange(1.0, 5.0),
+        regret,
+        one,
+        np.ones(2, int),
+        np.ones(2),
+        np.ones(2, int),
     )
     half = replace(sim, policy="MFUCB", regret=regret / 2)
     numbers = regret_numbers({"MF-UCB": half, "UCB": sim})

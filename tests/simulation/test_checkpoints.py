@@ -196,13 +196,29 @@ def test_overlapping_chunks_are_taken_once(tmp_path):
     chunks = Chunks(tmp_path, {"a": 1})
     for first, last in ((0, 3), (2, 4), (3, 5), (4, 9)):
         n = last - first
-        chunks.save(Chunk(first, np.ones((n, 1)), np.ones(n, dtype=np.int64), np.ones(n), np.ones((1, 1), dtype=int)))
+        chunks.save(
+            Chunk(
+                first,
+                np.ones((n, 1)),
+                np.ones(n, dtype=np.int64),
+                np.ones(n),
+                np.ones(n, dtype=np.int64),
+                np.ones((1, 1), dtype=int),
+            )
+        )
     (next(tmp_path.iterdir()) / "runs-of-mine.npz").touch()  # nothing of ours
     assert [(chunk.first, chunk.last) for chunk in chunks.load(8)] == [(0, 3), (3, 5)]
 
 
 def test_many_drivers_keep_the_same_chunk_at_once(tmp_path):
-    chunk = Chunk(0, np.ones((2, 500)), np.ones(2, dtype=np.int64), np.ones(2), np.ones((1, 1), dtype=int))
+    chunk = Chunk(
+        0,
+        np.ones((2, 500)),
+        np.ones(2, dtype=np.int64),
+        np.ones(2),
+        np.ones(2, dtype=np.int64),
+        np.ones((1, 1), dtype=int),
+    )
 
     def drive(_):
         Chunks(tmp_path, {"a": 1}).save(chunk)

@@ -197,7 +197,7 @@ def test_regret_at_every_capital_to_the_last_bit(problem, policy, account, share
     started, rng = begin_run(engine, problem, policy, capitals, account), np.random.default_rng(seed)
     while started.running:
         started.advance(rng, stretch)
-    made = started.result(len(problem.fidelities))
+    made = started.result(problem)
     assert made.regret.tolist() == plain.regret.tolist()
     assert np.array_equal(made.plays, plain.plays)
     assert (made.steps, made.spent) == (plain.steps, plain.spent)

@@ -97,7 +97,7 @@ def same(one, other):
     return (
         one.regret.tobytes() == other.regret.tobytes()
         and one.plays.tolist() == other.plays.tolist()
-        and (one.steps, one.spent) == (other.steps, other.spent)
+        and (one.steps, one.spent, one.answer) == (other.steps, other.spent, other.answer)
     )
 
 

@@ -17,7 +17,18 @@ def made_up(regret, policy="A", account="paper", problem="P"):
     capital = np.arange(1.0, grid + 1)
     nothing = np.zeros(runs, int)
     return Simulation(
-        policy, problem, account, (0,), (), np.zeros(1), capital, regret, np.zeros((1, 1)), nothing, np.zeros(runs)
+        policy,
+        problem,
+        account,
+        (0,),
+        (),
+        np.zeros(1),
+        capital,
+        regret,
+        np.zeros((1, 1)),
+        nothing,
+        np.zeros(runs),
+        nothing,
     )
 
 

@@ -27,6 +27,8 @@ def policy_plays(problem, policy, n, seed, look=lambda _: None):
         if hasattr(policy, "remember"):
             stats = replace(stats, memory=policy.remember(stats.read_only(), problem.fidelities))
             look(stats.memory)
+        if hasattr(policy, "decision") and policy.decision(stats.read_only(), problem.fidelities) is not None:
+            break
     return plays
 
 

@@ -11,6 +11,7 @@ ERFCX_CENTRE = 3.75  # of the map from [0, ∞) to [−1, 1] in which erfcx is a
 ERFCX_DEGREE = 22
 FRACTION_FROM = 2.0  # where the continued fraction of erfcx converges within FRACTION_TERMS
 FRACTION_TERMS = 120
+FAR = 50.0  # where 1/z is so much smaller than z that their difference would be rounding alone
 STIRLING_FROM = 10.0
 STIRLING = (1 / 12, -1 / 360, 1 / 1260, -1 / 1680, 1 / 1188, -691 / 360360, 1 / 156)
 
@@ -33,13 +34,23 @@ def log_mills(z: FloatArray) -> tuple[FloatArray, FloatArray]:
     ([-4.6084, -0.6931, 4.4986], [0.025, 0.7979, 3.0044])
     """
     scaled = erfcx(np.abs(z) * math.sqrt(0.5))
-    tail = np.exp(-0.5 * z * z)
+    with np.errstate(over="ignore", under="ignore"):
+        half_square = 0.5 * z * z
+        tail = np.exp(-half_square)
     above = 1 - 0.5 * tail * scaled  # Φ(z) for z ≥ 0
     negative = z < 0
     value = np.log(np.where(negative, 0.5 * scaled, above))
-    value += np.where(negative, 0.0, 0.5 * z * z)
+    value += np.where(negative, 0.0, half_square)
     slope = z + np.where(negative, math.sqrt(2 / math.pi) / scaled, tail / (math.sqrt(2 * math.pi) * above))
-    return value, slope
+    far = z < -FAR
+    return value, np.where(far, _far_slope(z), slope) if far.any() else slope
+
+
+def _far_slope(z: FloatArray) -> FloatArray:
+    """The slope z + φ(z)/Φ(z) for z far below 0: the continued fraction of Mills' ratio, 1/(|z| + 2/(|z| + 3/(…)))."""
+    x = np.maximum(-z, FAR)
+    slope: FloatArray = 1 / (x + 2 / (x + 3 / (x + 4 / x)))
+    return slope
 
 
 def log_gamma(x: FloatArray) -> FloatArray:
@@ -53,7 +64,8 @@ def log_gamma(x: FloatArray) -> FloatArray:
     for step in range(int(STIRLING_FROM)):
         product = np.where(small, product * (x + step), product)
     y = np.where(small, x + STIRLING_FROM, x)
-    inverse, square = 1 / y, 1 / (y * y)
+    inverse = 1 / y
+    square = inverse * inverse
     series = np.zeros_like(y)
     for term in reversed(STIRLING):
         series = series * square + term

@@ -16,19 +16,20 @@ probability of at most δ, if the weights w of all arms but the best sum to at m
 """
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
 from mfbandit._internal.roots import increasing_root
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
+from mfbandit.core.concentration import Bounded
 from mfbandit.core.evidence import Cells, GaussianCells, cells
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
 
 CENTRE_PRIOR = 1.0  # ρ of the estimates that pick the leader
 LOG_2 = math.log(2)
-TOLERANCE = 1e-6  # of the mean in an explanation, whose cost is flat there
+ACCURACY = 1e-8  # of the cost of an explanation, which is never taken for larger than it is by more
 
 
 @dataclass(frozen=True, eq=False)
@@ -40,12 +41,14 @@ class Pool:
         biases: ζ_m of each fidelity.
         counts: the number of results, shape (M, A).
         means: their means, shape (M, A); NaN without a result.
+        span: the smallest and the largest mean that are possible at all, if rewards have a range.
     """
 
     cells: tuple[Cells | None, ...]
     biases: tuple[float, ...]
     counts: IntArray
     means: FloatArray
+    span: tuple[float, float]
 
     @classmethod
     def of(cls, stats: Stats, fidelities: Fidelities, arms: IntArray, counted: BoolArray) -> "Pool":
@@ -61,12 +64,12 @@ class Pool:
         found = tuple(
             cells(tail, counts[m], sums[m]) if counted[m] else None for m, tail in enumerate(fidelities.tails)
         )
-        return cls(found, _biases(fidelities), counts, _means(counts, sums))
+        return cls(found, _biases(fidelities), counts, _means(counts, sums), span(fidelities, counted))
 
     def among(self, chosen: IntArray) -> "Pool":
         """The pool of some of its arms, by their places."""
         kept = tuple(None if cell is None else cell.among(chosen) for cell in self.cells)
-        return Pool(kept, self.biases, self.counts[:, chosen], self.means[:, chosen])
+        return replace(self, cells=kept, counts=self.counts[:, chosen], means=self.means[:, chosen])
 
     def at(self, mu: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
         """Return G↑(μ) (else: G↓(μ)) of each arm, and its slope in μ."""
@@ -84,13 +87,35 @@ class Pool:
             slope += rise
         return total, slope
 
+    @property
+    def known(self) -> BoolArray:
+        """Whether each arm has a result that counts."""
+        return np.asarray((self._usable & (self.counts > 0)).any(axis=0))
+
+    @property
+    def _usable(self) -> BoolArray:
+        return np.array([cell is not None for cell in self.cells])[:, None]
+
     def reach(self) -> tuple[FloatArray, FloatArray]:
         """The smallest and largest value that any fidelity suggests for each arm's mean; 0 where none has a result."""
-        usable = np.array([cell is not None for cell in self.cells])[:, None] & (self.counts > 0)
+        usable = self._usable & (self.counts > 0)
         bias = np.array(self.biases)[:, None]
         low = np.where(usable, self.means - bias, np.inf).min(axis=0)
         high = np.where(usable, self.means + bias, -np.inf).max(axis=0)
         return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+
+
+def span(fidelities: Fidelities, counted: BoolArray) -> tuple[float, float]:
+    """Find the smallest and the largest mean at the highest fidelity that ranges and biases leave possible.
+
+    >>> span(Fidelities([1, 10], [0.1, 0], [Bounded(0, 0.5), Bounded(0, 1)]), np.array([True, True]))
+    (0.0, 0.6)
+    """
+    low, high = -math.inf, math.inf
+    for tail, bias, counts in zip(fidelities.tails, _biases(fidelities), counted.tolist(), strict=True):
+        if counts and isinstance(tail, Bounded):
+            low, high = max(low, tail.low - bias), min(high, tail.high + bias)
+    return low, high
 
 
 def _biases(fidelities: Fidelities) -> tuple[float, ...]:
@@ -111,7 +136,7 @@ class Explanation:
 
     Args:
         ahead: ε.
-        cost: Λ_ia(ε).
+        cost: Λ_ia(ε); −∞ where one of the two arms has no result that counts, ∞ where ε is impossible.
         slope: of Λ in ε.
         mean: μ, the mean of the leader in that explanation.
     """
@@ -135,9 +160,11 @@ def explanation(leader: Pool, rivals: Pool, ahead: FloatArray, near: Explanation
         ahead: ε for each rival.
         near: the same for other ε, which saves time: where ε grows by d, the leader's mean falls by 0 to d.
     """
+    known = leader.known & rivals.known
 
     def slope_at(mu: FloatArray) -> FloatArray:
-        return leader.at(mu, below=False)[1] + rivals.at(mu + ahead, below=True)[1]
+        slope: FloatArray = leader.at(mu, below=False)[1] + rivals.at(mu + ahead, below=True)[1]
+        return np.where(known, slope, 0.0)
 
     if near is None:
         low_leader, high_leader = leader.reach()
@@ -146,10 +173,14 @@ def explanation(leader: Pool, rivals: Pool, ahead: FloatArray, near: Explanation
     else:
         moved = near.mean - (ahead - near.ahead)
         low, high = np.minimum(near.mean, moved), np.maximum(near.mean, moved)
-    mean = increasing_root(slope_at, low, high, tolerance=TOLERANCE)
+    least, most = leader.span[0], np.maximum(leader.span[0], leader.span[1] - ahead)
+    low, high = np.clip(low, least, most), np.clip(high, least, most)
+    mean = increasing_root(slope_at, low, high, tolerance=0.0, area=ACCURACY, least=least, most=most)
     down, _ = leader.at(mean, below=False)
     up, rise = rivals.at(mean + ahead, below=True)
-    return Explanation(ahead, down + up, rise, mean)
+    cost = np.where(known & ~np.isnan(down + up), down + up, -np.inf)
+    cost = np.where(ahead > leader.span[1] - leader.span[0], np.inf, cost)  # which no two means are apart
+    return Explanation(ahead, cost, np.where(known, rise, 0.0), mean)
 
 
 def centres(stats: Stats, fidelities: Fidelities, counted: BoolArray) -> FloatArray:

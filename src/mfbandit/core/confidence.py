@@ -15,6 +15,7 @@ LEVEL = 0.95  # at which rivals and the possible loss are given
 FIXED_SHARE = 0.9  # of the error that claims may have before arms come or go; the rest is for afterwards
 FIRST_SHARE = 0.9  # of the weight that the first arms have; the rest is for those that come later
 NEWTON_STEPS = 100
+ALMOST_1 = math.nextafter(1.0, 0.0)
 LEAD_TOLERANCE = 1e-6  # of the possible loss, upwards
 
 
@@ -105,7 +106,7 @@ def confidence(
     prices, found = roster.log_prices(arm, others), explanation(leader, rivals, np.zeros(len(others)))
     needed = prices - math.log1p(-level)
     margin = found.cost - prices
-    open_ones = np.flatnonzero(found.cost < needed)
+    open_ones = np.flatnonzero(~(found.cost >= needed))
     lead = leads(
         leader.among(open_ones),
         rivals.among(open_ones),
@@ -116,12 +117,17 @@ def confidence(
     order = np.lexsort((margin[open_ones], -lead))
     return Claim(
         arm,
-        max(0.0, -math.expm1(-float(margin.min()))),
+        _level(float(margin.min())),
         float(lead.max(initial=0.0)),
         tuple(others[open_ones[order]].tolist()),
         tuple(lead[order].tolist()),
         rests_on,
     )
+
+
+def _level(margin: float) -> float:
+    """1 − exp(−margin), at least 0; it never rounds to 1, as nothing is certain."""
+    return min(-math.expm1(-margin), ALMOST_1) if margin > 0 else 0.0
 
 
 def largest_lead(fidelities: Fidelities) -> float:
@@ -149,7 +155,7 @@ def leads(leader: Pool, rivals: Pool, needed: FloatArray, start: Explanation, la
         largest: the largest ε that is possible.
     """
     lead = np.full(len(needed), largest)
-    at = np.flatnonzero(start.slope > 0 if largest == math.inf else np.ones(len(needed), dtype=bool))
+    at = np.flatnonzero(np.isfinite(start.cost))  # of an arm without results nothing is ruled out
     low, high = np.zeros(len(needed)), np.full(len(needed), largest)
     found = start.among(at)
     for _ in range(NEWTON_STEPS):

@@ -17,7 +17,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
 
 PRIOR = 3.0  # ρ, in plays: small, for arms with few results
-LEAST = 1e-300  # of a rate whose logarithm is taken
+LEAST = 1e-200  # of a rate whose logarithm is taken
 
 
 class Cells(Protocol):
@@ -119,7 +119,7 @@ class BoundedCells:
         log E = log B(S + ½, n − S + ½) − log B(½, ½) − S log θ − (n − S) log(1 − θ)   for θ beyond X̄,
 
     and its value at X̄ on the other side. It holds for any rewards in the range, since
-    (p/θ)ˣ((1 − p)/(1 − θ))^(1−x) is convex in x.
+    (p/θ)ˣ((1 − p)/(1 − θ))^(1−x) is convex in x. No mean lies outside the range: there, log E is what it is at its end.
 
     >>> found = BoundedCells(np.array([20]), np.array([2.0]), Bounded()).at(np.array([0.5]), below=True)
     >>> found[0].round(2).tolist()
@@ -155,5 +155,5 @@ class BoundedCells:
         used = np.clip(np.where(beyond, given, mean), 0.0, 1.0)
         win, lose = np.maximum(used, LEAST), np.maximum(1 - used, LEAST)
         value = self._mixture - hits * np.log(win) - misses * np.log(lose)
-        slope = np.where(beyond, (misses / lose - hits / win) / width, 0.0)
-        return np.where(self.counts > 0, value, 0.0), slope
+        slope = np.where(beyond & (used == given), misses / lose - hits / win, 0.0)
+        return np.where(self.counts > 0, value, 0.0), slope / width

@@ -5,15 +5,17 @@ from mfbandit.policies.mfbayes import MFBayes as MFBayes
 from mfbandit.policies.mfsure import MFSure as MFSure
 from mfbandit.policies.mftoptwo import MFTopTwo as MFTopTwo
 from mfbandit.policies.mfucb import MFUCB as MFUCB
+from mfbandit.policies.policy import Decides as Decides
 from mfbandit.policies.policy import HasIntervals as HasIntervals
 from mfbandit.policies.policy import Policy as Policy
 from mfbandit.policies.policy import Remembers as Remembers
+from mfbandit.policies.policy import decision as decision
 from mfbandit.policies.policy import uses_biases as uses_biases
 from mfbandit.policies.ucb import UCB as UCB
 
 POLICIES: tuple[type[Policy], ...] = tuple(
     thing
     for thing in list(vars().values())
-    if isinstance(thing, type) and thing not in (HasIntervals, Policy, Remembers)
+    if isinstance(thing, type) and thing not in (Decides, HasIntervals, Policy, Remembers)
 )
 """Every policy of the package; a saved experiment finds its policy here by name."""

@@ -8,7 +8,9 @@ import numpy as np
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit._internal.validation import number
 from mfbandit.core import Fidelities, Stats, safest, scales
+from mfbandit.core.confidence import Roster
 from mfbandit.core.estimate import centre
+from mfbandit.core.pair_claim import all_ruled_out
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies.duel import evidence_against, most_telling
 
@@ -42,7 +44,9 @@ class MFSure:
     4. If f_ia > 0, the leader's share s of it says how often to play the leader: with odds (s/λ):((1 − s)/λ'). Else
        play the one on which less was spent.
 
-    The rule does not depend on δ, which is for whoever stops the experiment (:class:`~mfbandit.Sure`).
+    The policy decides for the leader once "no arm is better by more than ε" can be claimed at a level of 1 − δ, by the
+    evidence of all fidelities (:mod:`~mfbandit.core.claims`). This is false in at most δ of all runs, if biases and
+    scales hold and the set of arms stays the same. The choice of plays does not depend on δ.
 
     Args:
         delta: δ, how often the answer may be wrong, in (0, 1).
@@ -118,6 +122,20 @@ class MFSure:
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
         """Return the active arm with the largest centre."""
         return safest(self._centres(stats, fidelities), stats)
+
+    def decision(self, stats: Stats, fidelities: Fidelities) -> int | None:
+        """Return the leader once no other active arm is better by more than ε, at a level of 1 − δ; else None."""
+        if not stats.counts[:, stats.active].any(axis=0).all():
+            return None
+        centres = self._centres(stats, fidelities)
+        leader = safest(centres, stats)
+        others = np.flatnonzero(stats.active & (np.arange(len(centres)) != leader))
+        rivals = others[np.argsort(-centres[others], kind="stable")]
+        roster = Roster(len(centres), changed=not stats.active.all())
+        needed = roster.log_prices(leader, rivals) - math.log(self.delta)
+        starts = 0.5 * (centres[leader] + centres[rivals]) - 0.5 * self.tolerance
+        sure = all_ruled_out(stats, fidelities, leader, rivals, self.tolerance, needed, starts)
+        return leader if sure else None
 
     def _centres(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
         return self.remember(stats, fidelities).centres

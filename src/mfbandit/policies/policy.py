@@ -47,6 +47,36 @@ class HasIntervals(Protocol):
         ...
 
 
+@runtime_checkable
+class Decides(Protocol):
+    """A policy that looks for the best arm, and says when it has found it.
+
+    ``simulate`` ends a run, and an experiment without a rule of its own stops, once the policy has decided.
+    """
+
+    def decision(self, stats: Stats, fidelities: Fidelities) -> int | None:
+        """Return the arm that the policy answers with, by its own rule; None while it goes on.
+
+        It is called after each result. The arm is active and has a result. Pending plays do not count.
+        """
+        ...
+
+
+def decision(policy: Policy, stats: Stats, fidelities: Fidelities) -> int | None:
+    """Return the arm that a policy has decided for; None if it goes on, or never decides.
+
+    Args:
+        policy: any policy.
+        stats: results, shape (M, K).
+        fidelities: the M fidelities.
+
+    >>> from mfbandit.policies import UCB
+    >>> decision(UCB(), Stats.empty(fidelities=1, arms=2), Fidelities([1])) is None
+    True
+    """
+    return policy.decision(stats, fidelities) if isinstance(policy, Decides) else None
+
+
 def uses_biases(policy: Policy) -> bool:
     """Tell whether a policy relies on the assumed biases; one of your own does, unless it says otherwise.
 

@@ -25,7 +25,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
 
 DIGITS = 8  # of the numbers of runs in a file's name
-ARRAYS = ("regret", "steps", "spent", "plays")
+ARRAYS = ("regret", "steps", "spent", "answers", "plays")
 
 
 @dataclass(frozen=True, eq=False)
@@ -37,6 +37,7 @@ class Chunk:
         regret: of each run at each capital; shape (n, G).
         steps: plays of each run; shape (n,).
         spent: capital that each run spent; shape (n,).
+        answers: the arm that each run's policy decided for, or −1; shape (n,).
         plays: final plays of each run, shape (n, M, K), or their sum over runs, shape (M, K).
     """
 
@@ -44,6 +45,7 @@ class Chunk:
     regret: FloatArray
     steps: IntArray
     spent: FloatArray
+    answers: IntArray
     plays: IntArray
 
     @property
@@ -60,7 +62,8 @@ class Chunks:
         about: everything that the numbers depend on, by name.
 
     >>> import tempfile
-    >>> one = Chunk(0, np.zeros((2, 1)), np.array([3, 3]), np.array([1.0, 1.0]), np.zeros((1, 2), dtype=np.int64))
+    >>> plays = np.zeros((1, 2), dtype=np.int64)
+    >>> one = Chunk(0, np.zeros((2, 1)), np.array([3, 3]), np.array([1.0, 1.0]), np.array([-1, 0]), plays)
     >>> with tempfile.TemporaryDirectory() as folder:
     ...     Chunks(folder, {"seed": 1}).save(one)
     ...     kept = [(chunk.first, chunk.last) for chunk in Chunks(folder, {"seed": 1}).load(runs=5)]

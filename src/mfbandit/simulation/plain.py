@@ -7,10 +7,11 @@ import numpy as np
 from mfbandit._internal.progress import Tick
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Fidelities, Stats, limit
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import checked_choice
-from mfbandit.policies import Policy, Remembers
+from mfbandit.policies import Policy, Remembers, decision
 from mfbandit.problems import Account, Problem, pseudo_rewards
-from mfbandit.simulation.results import Run
+from mfbandit.simulation.results import UNDECIDED, Run, regret_after_decision
 
 
 def plain_run(
@@ -32,17 +33,37 @@ def plain_run(
     500
     """
     stats = Stats.empty(len(problem.fidelities), problem.arms)
-    record = _RegretRecord(problem, capitals, account)
+    record, answer = _RegretRecord(problem, capitals, account), UNDECIDED
     while True:
         arm, m = checked_choice(policy, stats.read_only(), problem.fidelities)
         if not record.fits(m):
-            tick(1 - record.spent / capitals[-1])
-            return Run(record.regret, stats.counts, int(record.tally.sum()), record.spent)
+            break
         reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
         stats = _told(stats, policy, problem.fidelities, arm, m, reward)
         before = record.spent
         record.pay(arm, m)
         tick((record.spent - before) / capitals[-1])
+        answer = checked_decision(policy, stats.read_only(), problem.fidelities)
+        if answer != UNDECIDED:
+            record.end(answer)
+            break
+    tick(1 - record.spent / capitals[-1])
+    return Run(record.regret, stats.counts, int(record.tally.sum()), record.spent, answer)
+
+
+def checked_decision(policy: Policy, stats: Stats, fidelities: Fidelities) -> int:
+    """Return the arm that the policy has decided for, or UNDECIDED; an error if it is no active arm.
+
+    >>> from mfbandit import MFUCB, paper_problem
+    >>> checked_decision(MFUCB(), Stats.empty(2, 200), paper_problem(3).fidelities)
+    -1
+    """
+    arm = decision(policy, stats, fidelities)
+    if arm is None:
+        return UNDECIDED
+    if not (0 <= arm < len(stats.active) and stats.active[arm]):
+        raise InvalidArgument(f"decision of {policy} must be an active arm or None, got {arm!r}")
+    return int(arm)
 
 
 def _told(stats: Stats, policy: Policy, fidelities: Fidelities, arm: int, m: int, reward: float) -> Stats:
@@ -59,6 +80,7 @@ class _RegretRecord:
 
     def __init__(self, problem: Problem, capitals: FloatArray, account: Account) -> None:
         self.spent, self.regret = 0.0, np.zeros(len(capitals))
+        self._problem = problem
         self.tally = np.zeros(len(problem.fidelities), dtype=np.int64)
         self._capitals, self._limits, self._best_mean = capitals, limit(capitals), problem.best_mean
         self._costs = np.array(problem.fidelities.costs)
@@ -73,6 +95,11 @@ class _RegretRecord:
             self.regret[self._recorded] = unused * self._best_mean + self._lost  # eq. 1
             self._recorded += 1
         return self._recorded < len(self._limits)
+
+    def end(self, answer: int) -> None:
+        """Record the regret at every other capital, as the policy has decided."""
+        rest = self._capitals[self._recorded :]
+        self.regret[self._recorded :] = regret_after_decision(self._problem, answer, rest, self.spent, self._lost)
 
     def pay(self, arm: int, m: int) -> None:
         """Pay for a play."""

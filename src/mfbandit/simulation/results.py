@@ -15,11 +15,13 @@ from mfbandit._internal.imports import needed_for
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.errors import InvalidArgument
+from mfbandit.problems import Problem
 
 if TYPE_CHECKING:
     from pandas import DataFrame  # it is not a dependency
 
 SHOWN = 10  # lines in a printed summary
+UNDECIDED = -1  # in place of an arm
 
 
 @dataclass(frozen=True, eq=False)
@@ -31,12 +33,33 @@ class Run:
         plays: final plays of each arm at each fidelity; shape (M, K).
         steps: number of plays.
         spent: what they cost.
+        answer: the arm that the policy decided for; −1 if it did not.
     """
 
     regret: FloatArray
     plays: IntArray
     steps: int
     spent: float
+    answer: int = UNDECIDED
+
+
+def regret_after_decision(problem: Problem, answer: int, capitals: FloatArray, spent: float, lost: float) -> FloatArray:
+    """Compute the regret at capitals beyond a decision: all that is left is spent on the answer.
+
+    Args:
+        problem: the hidden truth.
+        answer: the arm that was decided for.
+        capitals: Λ, at least ``spent``; shape (G,).
+        spent: the capital spent before.
+        lost: the sum of losses before.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> regret_after_decision(paper_problem(3), 0, np.array([100.0]), spent=60.0, lost=5.0).round(3).tolist()
+    [37.0]
+    """
+    behind = problem.best_mean - float(problem.means[-1, answer])
+    regret: FloatArray = lost + (capitals - spent) * behind
+    return regret
 
 
 @dataclass(frozen=True, eq=False)
@@ -54,7 +77,9 @@ class Simulation:
         regret: R(Λ) of each run, eq. 1, in units of capital times reward; shape (runs, G).
         plays: mean final plays of each arm at each fidelity; shape (M, K).
         steps: plays of each run; shape (runs,).
-        spent: capital that each run spent, the rest not being enough for its next play; shape (runs,).
+        spent: capital that each run spent, the rest not being enough for its next play; less where the policy decided
+            earlier; shape (runs,).
+        answers: the arm that each run's policy decided for, if it has a rule for that, else −1; shape (runs,).
         run_plays: the final plays of each run where asked for; shape (runs, M, K), else None.
 
     >>> from mfbandit import UCB, paper_problem, simulate
@@ -74,6 +99,7 @@ class Simulation:
     plays: FloatArray
     steps: IntArray
     spent: FloatArray
+    answers: IntArray
     run_plays: IntArray | None = None
 
     def __repr__(self) -> str:
@@ -154,7 +180,7 @@ class Simulation:
 
 
 _WORDS = ("policy", "problem", "account", "seed", "spawn_key")
-_ARRAYS = ("means", "capital", "regret", "plays", "steps", "spent", "run_plays")
+_ARRAYS = ("means", "capital", "regret", "plays", "steps", "spent", "answers", "run_plays")
 
 
 @dataclass(frozen=True, eq=False)

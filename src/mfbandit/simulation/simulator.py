@@ -53,7 +53,9 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     Args:
         problem: the hidden truth.
         policy: a policy of the package or of your own.
-        capital: Λ, what all plays of a run together may cost. A run ends at the first play that does not fit.
+        capital: Λ, what all plays of a run together may cost. A run ends at the first play that does not fit, or
+            when the policy has decided which arm is the best (:class:`~mfbandit.MFSure`). Regret then goes on as if
+            all other capital were spent on that arm.
         runs: how many runs.
         seed: for all chance. Run i depends on it and on i alone, whatever else is chosen here.
         grid: at how many evenly spaced capitals up to ``capital`` to record regret, or at which (increasing;
@@ -171,6 +173,7 @@ def _chunk(
         np.stack([run.regret for run in runs]),
         np.array([run.steps for run in runs], dtype=np.int64),
         np.array([run.spent for run in runs]),
+        np.array([run.answer for run in runs], dtype=np.int64),
         plays if keep_plays else plays.sum(axis=0),
     )
 
@@ -210,12 +213,14 @@ class _Gather:
         self._problem = problem
         self._regret = np.zeros((runs, grid))
         self._steps, self._spent = np.zeros(runs, dtype=np.int64), np.zeros(runs)
+        self._answers = np.zeros(runs, dtype=np.int64)
         self._plays = np.zeros(problem.means.shape, dtype=np.int64)
         self._run_plays = np.zeros((runs, *problem.means.shape), dtype=np.int64) if keep_plays else None
 
     def add(self, chunk: Chunk) -> None:
         at = slice(chunk.first, chunk.last)
         self._regret[at], self._steps[at], self._spent[at] = chunk.regret, chunk.steps, chunk.spent
+        self._answers[at] = chunk.answers
         if self._run_plays is None:
             self._plays += chunk.plays
         else:
@@ -238,6 +243,7 @@ class _Gather:
             plays=self._plays / len(self._regret),
             steps=self._steps,
             spent=self._spent,
+            answers=self._answers,
             run_plays=self._run_plays,
         )
 

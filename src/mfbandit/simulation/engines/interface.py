@@ -19,12 +19,13 @@ from mfbandit.errors import ReplayExhausted
 from mfbandit.policies import Policy
 from mfbandit.problems import Account, Problem, replay_exhausted
 from mfbandit.simulation.engines.truth import Truth, prepare_truth
-from mfbandit.simulation.results import Run
+from mfbandit.simulation.results import UNDECIDED, Run, regret_after_decision
 
 STRETCH_SECONDS = 0.1  # kernels run about this long between two looks at progress and interrupts ...
 SHORTEST_STRETCH_PLAYS, LONGEST_STRETCH_PLAYS = 100, 50_000  # ... and so many plays: they may suddenly become slow
 
-RUNNING, SPENT, RAN_DRY = range(3)  # why kernels returned: so many plays were asked for, no capital, no recorded reward
+# Why kernels returned: so many plays were asked for, no capital, no recorded reward, the policy has its answer.
+RUNNING, SPENT, RAN_DRY, DECIDED = range(4)
 
 Rule = TypeVar("Rule")
 State = TypeVar("State")
@@ -37,7 +38,8 @@ class RunState(NamedTuple):
     counts: IntArray  # (K, R): plays of each arm at each fidelity that the policy plays
     tally: IntArray  # (R,): plays at each fidelity, over all arms
     t: IntArray  # (1,): number of the next play, from 1
-    status: IntArray  # (1,): RUNNING, SPENT or RAN_DRY
+    status: IntArray  # (1,): RUNNING, SPENT, RAN_DRY or DECIDED
+    answer: IntArray  # (1,): the arm that the policy decided for, or UNDECIDED
     arm: IntArray  # (1,): of the last play, or of the one that could not be made
     fidelity: IntArray  # (1,): the same
     spent: FloatArray  # (1,): capital
@@ -72,7 +74,10 @@ class Engine(Protocol[PolicyT_contra, Rule, State]):
     def run_on(
         self, truth: Truth, rule: Rule, state: State, run: RunState, rng: np.random.Generator, steps: int, /
     ) -> None:
-        """Make up to ``steps`` more plays, compiled; stop early with a status other than RUNNING."""
+        """Make up to ``steps`` more plays, compiled; stop early with a status other than RUNNING.
+
+        A policy that decides sets DECIDED and ``answer`` after the result that it needed (:func:`kernels.decide`).
+        """
         ...
 
 
@@ -128,15 +133,19 @@ class EngineRun(Generic[Rule, State]):
         made = self.run.trace[: int(self.run.t[0]) - 1]
         return np.stack([made[:, 0], np.array(self.rows)[made[:, 1]]], axis=1)
 
-    def result(self, fidelities: int) -> Run:
-        """Regret, plays and cost of a run that has ended.
+    def result(self, problem: Problem) -> Run:
+        """Regret, plays, cost and answer of a run that has ended.
 
         Args:
-            fidelities: M, of the problem.
+            problem: the hidden truth.
         """
-        counts = np.zeros((fidelities, len(self.run.counts)), dtype=np.int64)
+        counts = np.zeros((len(problem.fidelities), len(self.run.counts)), dtype=np.int64)
         counts[self.rows] = self.run.counts.T
-        return Run(self.run.regret, counts, int(self.run.tally.sum()), self.spent)
+        regret, answer, at = self.run.regret, int(self.run.answer[0]), int(self.run.recorded[0])
+        if self.run.status[0] == DECIDED:
+            left, lost = self.run.capitals[at:], float(self.run.lost[0])
+            regret[at:] = regret_after_decision(problem, answer, left, self.spent, lost)
+        return Run(regret, counts, int(self.run.tally.sum()), self.spent, answer)
 
 
 def begin_run(
@@ -181,6 +190,7 @@ def _run_state(problem: Problem, rows: Sequence[int], capitals: FloatArray, trac
         tally=np.zeros(len(rows), dtype=np.int64),
         t=one(1),
         status=one(RUNNING),
+        answer=one(UNDECIDED),
         arm=one(0),
         fidelity=one(0),
         spent=np.zeros(1),
@@ -229,7 +239,7 @@ def compiled_run(
         tick((started.spent - spent) / capitals[-1])
         spent = started.spent
     tick(1 - spent / capitals[-1])
-    return started.result(len(problem.fidelities))
+    return started.result(problem)
 
 
 def _next_stretch(steps: int, seconds: float) -> int:

@@ -15,7 +15,7 @@ import numpy as np
 
 from mfbandit._internal.imports import needed_for
 from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit.simulation.engines.interface import RAN_DRY, RUNNING, SPENT, RunState
+from mfbandit.simulation.engines.interface import DECIDED, RAN_DRY, RUNNING, SPENT, RunState
 from mfbandit.simulation.engines.truth import BERNOULLI, GAUSSIAN, REPLAY, REPLAY_IN_ORDER, Truth
 
 with needed_for("simulate", "sim"):
@@ -100,6 +100,12 @@ def affordable(truth: Truth, run: RunState, arm: int, m: int) -> bool:
         run.status[0] = RAN_DRY
     run.arm[0], run.fidelity[0] = arm, m
     return run.status[0] == RUNNING
+
+
+@inlined
+def decide(run: RunState, arm: int) -> None:
+    """End the run: the policy answers with this arm."""
+    run.answer[0], run.status[0] = arm, DECIDED
 
 
 @inlined

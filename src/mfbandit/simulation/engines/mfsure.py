@@ -9,7 +9,10 @@ from typing import NamedTuple
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit.core import estimate, scales
+from mfbandit.core import estimate, pair_claim
+from mfbandit.core.confidence import Roster
+from mfbandit.core.pair_claim import ResultsByFidelity, Noise
+from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFSure, duel
 from mfbandit.policies.mfsure import GOLDEN
 from mfbandit.problems import Problem
@@ -20,6 +23,7 @@ from mfbandit.simulation.engines.kernels import (
     compiled,
     compiled_with,
     counting,
+    decide,
     make_play,
 )
 from mfbandit.simulation.engines.truth import Truth
@@ -28,7 +32,13 @@ __all__ = ["begin", "prepare", "run_on", "supports", "used"]
 
 NOBODY = -1
 
-centre = compiled_with(estimate.centre, log_mills_ratio=compiled(estimate.log_mills_ratio))
+log_mills_ratio = compiled(estimate.log_mills_ratio)
+centre = compiled_with(estimate.centre, log_mills_ratio=log_mills_ratio)
+mixture_constant = compiled_with(pair_claim.mixture_constant, log_gamma_of=compiled(pair_claim.log_gamma_of))
+gaussian_cell = compiled_with(pair_claim.gaussian_cell, log_mills_ratio=log_mills_ratio)
+bounded_cell = compiled(pair_claim.bounded_cell)
+pooled = compiled_with(pair_claim.pooled, gaussian_cell=gaussian_cell, bounded_cell=bounded_cell)
+open_mean = compiled_with(pair_claim.open_mean, pooled=pooled)
 most_telling = compiled(duel.most_telling)
 
 
@@ -36,21 +46,23 @@ class SureRule(NamedTuple):
     """What the learner knows; arrays of shape (M,)."""
 
     tolerance: float
-    biases: FloatArray
-    scales: FloatArray
+    needed: float  # Λ at which a rival is ruled out
     costs: FloatArray
+    noise: Noise  # of arrays
 
 
 class SureState(NamedTuple):
-    """What was learned of each arm; arrays of shape (K,) but for the first two and the last."""
+    """What was learned of each arm; arrays of shape (K,) but for the first three and the last two."""
 
     counts: FloatArray  # (K, M): results, as numbers to compute with
     sums: FloatArray  # (K, M)
+    constants: FloatArray  # (K, M): the part of the evidence that does not depend on the mean
     centres: FloatArray
     against: FloatArray  # f: what speaks against the arm as a rival of the leader
     meeting: FloatArray  # η, where f has its minimum
     lead: FloatArray  # the leader's part of f
     leader: IntArray  # (1,): against whom
+    rival: IntArray  # (1,): one that was not ruled out when last looked at
 
 
 def supports(problem: Problem, _policy: MFSure) -> bool:
@@ -60,7 +72,7 @@ def supports(problem: Problem, _policy: MFSure) -> bool:
     >>> supports(paper_problem(1), MFSure())
     True
     """
-    return problem.fidelities.biases is not None and scales(problem.fidelities) is not None
+    return pair_claim.noise_of(problem.fidelities) is not None
 
 
 def used(problem: Problem, _policy: MFSure) -> list[int]:
@@ -81,8 +93,17 @@ def prepare(problem: Problem, policy: MFSure, _capital: float) -> SureRule:
     [1.0, 10.0]
     """
     fidelities = problem.fidelities
-    found = np.array(scales(fidelities), dtype=np.float64)
-    return SureRule(policy.tolerance, np.array(fidelities.known_biases), found, np.array(fidelities.costs))
+    noise = pair_claim.noise_of(fidelities)
+    if noise is None:
+        raise InvalidArgument(f"fidelities must have known biases and scales for MFSure, got {fidelities!r}")
+    price = Roster(problem.arms).log_prices(0, np.array([1]))[0]
+    return SureRule(
+        policy.tolerance, float(price) - math.log(policy.delta), np.array(fidelities.costs), _as_arrays(noise)
+    )
+
+
+def _as_arrays(noise: Noise) -> Noise:
+    return Noise(*(np.array(values, dtype=np.float64) for values in noise))
 
 
 def begin(_truth: Truth, run: RunState) -> SureState:
@@ -98,30 +119,32 @@ def begin(_truth: Truth, run: RunState) -> SureState:
     return SureState(
         counts=np.zeros((k, m)),
         sums=np.zeros((k, m)),
+        constants=np.zeros((k, m)),
         centres=np.full(k, -np.inf),
         against=np.zeros(k),
         meeting=np.zeros(k),
         lead=np.zeros(k),
         leader=np.full(1, NOBODY),
+        rival=np.full(1, NOBODY),
     )
 
 
 @compiled
 def weight(rule: SureRule, state: SureState, arm: int, m: int) -> float:
     """n/σ², how much the results of an arm at m count."""
-    return state.counts[arm, m] / (rule.scales[m] * rule.scales[m])
+    return state.counts[arm, m] / (rule.noise.scales[m] * rule.noise.scales[m])
 
 
 @compiled
 def lower_end(rule: SureRule, state: SureState, arm: int, m: int) -> float:
     """X̄ − ζ: below it, results at m speak against a leader's mean."""
-    return state.sums[arm, m] / state.counts[arm, m] - rule.biases[m]
+    return state.sums[arm, m] / state.counts[arm, m] - rule.noise.biases[m]
 
 
 @compiled
 def upper_end(rule: SureRule, state: SureState, arm: int, m: int) -> float:
     """X̄ + ζ − ε: above it, results at m speak against a rival's mean."""
-    return state.sums[arm, m] / state.counts[arm, m] + rule.biases[m] - rule.tolerance
+    return state.sums[arm, m] / state.counts[arm, m] + rule.noise.biases[m] - rule.tolerance
 
 
 @compiled
@@ -205,7 +228,7 @@ def find_challenger(state: SureState, leader: int) -> int:
 def look(rule: SureRule, state: SureState, arm: int, beyond: float, side: float) -> int:
     """The fidelity that may tell most of an arm for its cost."""
     counts = state.counts[arm]
-    return most_telling(counts, counts, state.sums[arm], rule.scales, rule.biases, rule.costs, beyond, side)
+    return most_telling(counts, counts, state.sums[arm], rule.noise.scales, rule.noise.biases, rule.costs, beyond, side)
 
 
 @compiled
@@ -245,7 +268,10 @@ def learn(rule: SureRule, state: SureState, run: RunState, arm: int, m: int, rew
     """Take in a reward; compare anew whatever it changes."""
     state.counts[arm, m] += 1.0
     state.sums[arm, m] += reward
-    state.centres[arm] = centre(state.counts[arm], state.sums[arm], rule.scales, rule.biases)
+    state.constants[arm, m] = mixture_constant(
+        state.counts[arm, m], state.sums[arm, m], rule.noise.lows[m], rule.noise.widths[m]
+    )
+    state.centres[arm] = centre(state.counts[arm], state.sums[arm], rule.noise.scales, rule.noise.biases)
     if run.t[0] - 1 < len(state.centres):
         return
     leader = find_leader(state.centres)
@@ -258,6 +284,35 @@ def learn(rule: SureRule, state: SureState, run: RunState, arm: int, m: int, rew
             compare(rule, state, leader, k)
 
 
+@compiled
+def results_of(state: SureState, arm: int) -> ResultsByFidelity:
+    """The results of one arm."""
+    return ResultsByFidelity(state.counts[arm], state.sums[arm], state.constants[arm])
+
+
+@compiled
+def is_open(rule: SureRule, state: SureState, leader: int, rival: int) -> bool:
+    """Whether a rival is not ruled out."""
+    start = 0.5 * (state.centres[leader] + state.centres[rival]) - 0.5 * rule.tolerance
+    first, second = results_of(state, leader), results_of(state, rival)
+    return not math.isnan(open_mean(first, second, rule.noise, rule.tolerance, rule.needed, start))
+
+
+@compiled
+def decided(rule: SureRule, state: SureState, run: RunState) -> bool:
+    """Whether all rivals of the leader are ruled out; the one that was not is looked at first."""
+    if run.t[0] - 1 < len(state.centres):
+        return False
+    leader, last = state.leader[0], state.rival[0]
+    if last not in (NOBODY, leader) and is_open(rule, state, leader, last):
+        return False
+    for k in range(len(state.centres)):
+        if k not in (leader, last) and is_open(rule, state, leader, k):
+            state.rival[0] = k
+            return False
+    return True
+
+
 @counting
 def run_on(truth: Truth, rule: SureRule, state: SureState, run: RunState, rng: Generator, steps: int) -> None:
     """Make up to ``steps`` more plays."""
@@ -266,3 +321,6 @@ def run_on(truth: Truth, rule: SureRule, state: SureState, run: RunState, rng: G
         if not affordable(truth, run, arm, m):
             return
         learn(rule, state, run, arm, m, make_play(truth, run, arm, m, rng))
+        if decided(rule, state, run):
+            decide(run, state.leader[0])
+            return
