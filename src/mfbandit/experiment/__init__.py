@@ -19,6 +19,7 @@ from mfbandit.experiment.confidence_answer import (
     confidence_from_record,
     confidence_record,
 )
+from mfbandit.experiment.decisions import until_sure
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
@@ -29,6 +30,7 @@ from mfbandit.experiment.events import (
     Asked,
     BiasesWidened,
     BiasRefuted,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -36,6 +38,7 @@ from mfbandit.experiment.events import (
     Noted,
     Opened,
     Renewed,
+    StopSet,
     Told,
     Unchanged,
     from_record,
@@ -57,6 +60,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
+from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
 
 __all__ = [
     "CODES",
@@ -74,6 +78,7 @@ __all__ = [
     "BiasRefuted",
     "BiasesWidened",
     "Confidence",
+    "Decided",
     "Event",
     "Experiment",
     "Expired",
@@ -93,6 +98,8 @@ __all__ = [
     "Result",
     "State",
     "Status",
+    "StopSet",
+    "Sure",
     "Told",
     "Unchanged",
     "bounds_of",
@@ -100,9 +107,11 @@ __all__ = [
     "checked_capital",
     "checked_choice",
     "checked_level",
+    "checked_stop",
     "confidence_from_record",
     "confidence_record",
     "conflicting",
+    "decision_text",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",
@@ -113,7 +122,10 @@ __all__ = [
     "policy_from_record",
     "policy_record",
     "status_of",
+    "stop_from_record",
+    "stop_record",
     "to_record",
     "to_row",
     "unpack",
+    "until_sure",
 ]
