@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from mfbandit.errors import (
         CapitalExhausted,
         Conflict,
+        ExperimentDecided,
         ExperimentPaused,
         NoActiveArms,
         NoResults,
@@ -22,7 +23,7 @@ if TYPE_CHECKING:
         UnknownPlay,
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
-    from mfbandit.experiment import Confidence, Experiment, History
+    from mfbandit.experiment import Confidence, Experiment, History, Sure
     from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
@@ -59,6 +60,7 @@ __all__ = [
     "Conflict",
     "ContractBroken",
     "Experiment",
+    "ExperimentDecided",
     "ExperimentPaused",
     "Fidelities",
     "Gaussian",
@@ -89,6 +91,7 @@ __all__ = [
     "Study",
     "SubGaussian",
     "Summary",
+    "Sure",
     "UnknownExperiment",
     "UnknownPlay",
     "__version__",
@@ -117,6 +120,7 @@ _MODULES = {
     "errors": (
         "CapitalExhausted",
         "Conflict",
+        "ExperimentDecided",
         "ExperimentPaused",
         "NoActiveArms",
         "NoResults",
@@ -168,6 +172,7 @@ _MODULES = {
         "Confidence",
         "Experiment",
         "History",
+        "Sure",
     ),
     "simulation": (
         "Comparison",

@@ -29,6 +29,10 @@ class ExperimentPaused(MFBanditError, RuntimeError):
     """The experiment hands out no plays until it is resumed; results are still taken."""
 
 
+class ExperimentDecided(MFBanditError, RuntimeError):
+    """The experiment is sure enough by its rule for stopping, and hands out no more plays; results are still taken."""
+
+
 class NoResults(MFBanditError, RuntimeError):
     """No active arm has a result yet, so there is nothing to recommend."""
 

@@ -14,6 +14,7 @@ from mfbandit.experiment.events import (
     ArmRetired,
     Asked,
     CapitalSet,
+    Decided,
     Expired,
     Failed,
     FidelitiesSet,
@@ -22,6 +23,7 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    StopSet,
     Told,
 )
 from mfbandit.experiment.log_check import check_possible
@@ -68,6 +70,14 @@ def test_rounding_does_not_build_up_in_what_was_spent():
         CapitalSet(math.nan),
         PolicySet("UCB"),  # type: ignore[arg-type]
         Noted(5),  # type: ignore[arg-type]
+        StopSet({"level": 2}),
+        StopSet({"sure": 0.9}),
+        StopSet("Sure"),  # type: ignore[arg-type]
+        Decided(2, 0.95, 0.0, 0.0, "valid"),
+        Decided(0, math.nan, 0.0, 0.0, "valid"),
+        Decided(0, 0.95, -1.0, 0.0, "valid"),
+        Decided(0, 0.95, 0.0, None, "valid"),  # type: ignore[arg-type]
+        Decided(0, 0.95, 0.0, 0.0, "guess"),
     ],
 )
 def test_a_log_that_does_not_fit_together(event):
@@ -88,6 +98,10 @@ def test_a_log_that_does_not_fit_together(event):
         Paused(),
         CapitalSet(None),
         Noted(""),
+        StopSet(None),
+        StopSet({"level": 0.9, "tolerance": 0.1, "estimates": True}),
+        Decided(1, 0.95, 0.0, 0.0, "valid"),
+        Decided(1, None, None, 0.0, "policy"),
     ],
 )
 def test_a_log_that_does(event):
@@ -120,8 +134,9 @@ def everything(made: State):
     outcomes = [made.plays.outcome(play) for play in range(len(made.plays))]
     numbers = (made.spent, made.reserved, made.committed, stats.time, made.failures, made.late, list(made.pending))
     settings = (made.capital, made.policy, made.fidelities, made.labels, made.index, made.paused)
+    stopping = (made.stop, made.policy_decides, made.decided)
     sets = (made.retired, made.aside, made.refuted, repr(stats.memory))
-    return [array.tolist() for array in arrays], outcomes, numbers, settings, sets
+    return [array.tolist() for array in arrays], outcomes, numbers, settings, stopping, sets
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)

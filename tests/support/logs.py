@@ -4,7 +4,7 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from mfbandit import MFUCB, UCB, Fidelities, MFBayes, SubGaussian
+from mfbandit import MFUCB, UCB, Fidelities, MFBayes, SubGaussian, Sure
 from mfbandit.experiment.codec import Record
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -17,6 +17,7 @@ from mfbandit.experiment.events import (
     BiasesWidened,
     BiasRefuted,
     CapitalSet,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -28,12 +29,14 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    StopSet,
     Told,
     Unchanged,
 )
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record, policy_record
 from mfbandit.experiment.state import State
+from mfbandit.experiment.stopping import stop_record
 from mfbandit.store.import_ids import import_mark
 
 FIDELITIES = Fidelities([0.1, 1], [0.1, 0], SubGaussian(0.2))
@@ -52,6 +55,7 @@ KINDS = (
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
     *["reinstate", "extend"],
     *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open", "unchanged"],
+    *["stop", "decide"],
 )
 
 
@@ -156,8 +160,20 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.add(BiasRefuted(0, draw(st.integers(0, len(state.labels) - 1)), 0.5), time=time)
     elif kind == "biases":
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
+    elif kind in ("stop", "decide"):
+        _stop(draw, log, kind, request, time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
+
+
+def _stop(draw, log: Written, kind: str, request: str | None, time: float) -> None:
+    if kind == "stop":
+        rule = draw(st.sampled_from([None, Sure(0.9), Sure(0.95, tolerance=0.1, estimates=True)]))
+        log.add(StopSet(stop_record(rule)), time=time, request=request)
+    elif log.state.decided is None:
+        level, kind = draw(st.sampled_from([(0.97, "valid"), (None, "policy")]))
+        arm = draw(st.integers(0, len(log.state.labels) - 1))
+        log.add(Decided(arm, level, level and 0.02, 0.1, kind), time=time, request=request)
 
 
 def _refute(draw, log: Written, arm: int, time: float, request: str | None) -> None:

@@ -14,6 +14,7 @@ from mfbandit.experiment.codec import (
     unpack,
 )
 from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.decisions import until_sure
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
@@ -24,6 +25,7 @@ from mfbandit.experiment.events import (
     Asked,
     BiasesWidened,
     BiasRefuted,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -31,6 +33,7 @@ from mfbandit.experiment.events import (
     Noted,
     Opened,
     Renewed,
+    StopSet,
     Told,
     Unchanged,
     from_record,
@@ -52,6 +55,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
+from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
 
 __all__ = [
     "CODES",
@@ -69,6 +73,7 @@ __all__ = [
     "BiasRefuted",
     "BiasesWidened",
     "Confidence",
+    "Decided",
     "Event",
     "Experiment",
     "Expired",
@@ -88,13 +93,17 @@ __all__ = [
     "Result",
     "State",
     "Status",
+    "StopSet",
+    "Sure",
     "Told",
     "Unchanged",
     "bounds_of",
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "checked_stop",
     "conflicting",
+    "decision_text",
     "fidelities_from_record",
     "fidelities_record",
     "from_record",
@@ -105,7 +114,10 @@ __all__ = [
     "policy_from_record",
     "policy_record",
     "status_of",
+    "stop_from_record",
+    "stop_record",
     "to_record",
     "to_row",
     "unpack",
+    "until_sure",
 ]

@@ -161,6 +161,37 @@ class BiasesWidened:
     biases: list[float]
 
 
+@dataclass(frozen=True, slots=True)
+class StopSet:
+    """Another rule for stopping holds from now on: the fields of a :class:`~mfbandit.Sure`, or None for no rule.
+
+    What was decided before is no longer in force, and what the policy itself decides does not count any more.
+    """
+
+    stop: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class Decided:
+    """The rule for stopping was met, or the policy has decided by a rule of its own: no more plays are handed out.
+
+    Args:
+        arm: the answer.
+        level: how sure it is that no other arm is better by more than the tolerance; None where the policy has no
+            level.
+        could_lose: by how much another arm may be better at the level of the rule, in units of reward; None where the
+            policy does not say.
+        tolerance: of the rule.
+        kind: "valid", "estimate", or "policy" for the policy's own rule.
+    """
+
+    arm: int
+    level: float | None
+    could_lose: float | None
+    tolerance: float
+    kind: str
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -184,6 +215,8 @@ Event: TypeAlias = (
     | Opened
     | Unchanged
     | BiasesWidened
+    | StopSet
+    | Decided
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -210,6 +243,8 @@ KINDS: tuple[type[Event], ...] = (
     Opened,
     Unchanged,
     BiasesWidened,
+    StopSet,
+    Decided,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -15,6 +15,7 @@ from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit, 
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
+    ExperimentDecided,
     ExperimentPaused,
     InvalidArgument,
     NoActiveArms,
@@ -35,6 +36,7 @@ from mfbandit.experiment.checks import (
     with_capital,
 )
 from mfbandit.experiment.confidence_answer import Confidence, checked_level, confidence_of
+from mfbandit.experiment.decisions import decision_of, until_sure
 from mfbandit.experiment.events import (
     ArmAdded,
     ArmReinstated,
@@ -46,6 +48,7 @@ from mfbandit.experiment.events import (
     BiasesWidened,
     BiasRefuted,
     CapitalSet,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -57,6 +60,7 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    StopSet,
     Told,
     Unchanged,
 )
@@ -78,6 +82,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
+from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
 from mfbandit.policies import Policy, uses_biases
 
 FAILURES_IN_A_ROW = 3
@@ -95,6 +100,8 @@ class Experiment:
         fidelities: costs, biases and noise of each fidelity.
         capital: what all plays together may cost; None is unlimited.
         widen: whether biases that results refute are raised at once, to those that :meth:`audit` suggests.
+        stop: when it is sure enough, and hands out no more plays; None is never, unless the policy has a rule of its
+            own, as :class:`~mfbandit.MFSure` does.
 
     >>> from mfbandit import MFUCB, SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
@@ -114,13 +121,14 @@ class Experiment:
         fidelities: Fidelities,
         capital: float | None = None,
         widen: bool = False,
+        stop: Sure | None = None,
     ) -> None:
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if not isinstance(arms, SavedLabels):
             check_fidelity_names(fidelities)
-        self._state = State(policy, fidelities, checked_labels(arms))
+        self._state = State(policy, fidelities, checked_labels(arms), stop=checked_stop(stop))
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._state.stats
         checked_choice(policy, start, fidelities)
@@ -136,6 +144,8 @@ class Experiment:
         self._widen = flag("widen", widen)
         if widen:  # else left out, as those lack it that were written before there was such a choice
             self._first["widen"] = True
+        if stop is not None:
+            self._first["stop"] = stop_record(stop)
         self._log: list[Event] = []
         self._opened: Opened | None = None  # what the next ask says first
 
@@ -173,6 +183,11 @@ class Experiment:
     def widen(self) -> bool:
         """Whether biases that results refute are raised at once."""
         return self._widen
+
+    @property
+    def stop(self) -> Sure | None:
+        """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
+        return self._state.stop
 
     @property
     def id(self) -> str:
@@ -247,14 +262,31 @@ class Experiment:
         return self._state.paused
 
     @property
+    def decided(self) -> Decided | None:
+        """What was decided, and how sure it was at that moment; None as long as it goes on.
+
+        It stays when later results lower the confidence: a decision holds at the moment when it is made.
+        :meth:`set_stop` goes on.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), stop=Sure(0.9))
+        >>> _ = exp.add_results([(0, 0, 1.0, None)] * 6 + [(1, 0, 0.0, None)] * 6)
+        >>> exp.decided.arm, round(exp.decided.level, 3), exp.decided.could_lose
+        (0, 0.995, 0.0)
+        """
+        return self._state.decided
+
+    @property
     def state(self) -> str:
-        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms".
+        """What ``ask`` would do: "running", "decided", "paused", "exhausted" or "no active arms".
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=1)
         >>> exp.state, exp.ask().arm, exp.state
         ('running', 0, 'exhausted')
         """
+        if self._state.decided is not None:
+            return "decided"
         if self._state.paused:
             return "paused"
         try:
@@ -410,6 +442,7 @@ class Experiment:
                 cheaper, and so make room.
             NoActiveArms: every arm is retired or set aside.
             ExperimentPaused: the experiment hands out no plays for now.
+            ExperimentDecided: it is sure enough by its rule for stopping; :meth:`set_stop` goes on.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=3, fidelities=Fidelities([1], concentration=Bounded()), capital=2)
@@ -428,8 +461,12 @@ class Experiment:
                 plays.append(self._ask_one())
         return plays
 
-    def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital.
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or it is sure enough.
+
+        Args:
+            until: how sure it has to be for this loop to end. The experiment's own rule for stopping, if it has one,
+                ends the loop as well.
 
         Raises:
             NoActiveArms: every arm is retired or set aside.
@@ -441,7 +478,7 @@ class Experiment:
         >>> exp.spent
         5.0
         """
-        return plays_until_exhausted(self.ask)
+        return plays_until_exhausted(self.ask, until_sure(self, until))
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
@@ -472,6 +509,7 @@ class Experiment:
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._learn(event)
+            self._decide()
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
@@ -490,6 +528,7 @@ class Experiment:
                 raise Conflict(f"Play {self.play_id(event.play)} was told twice: {news[event.play]} and {event}")
         for event in [event for event in news.values() if self._is_new(event)]:
             self._learn(event)
+        self._decide()
 
     def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics.
@@ -580,6 +619,7 @@ class Experiment:
         for asked, told in pairs:
             self._add(asked)
             self._learn(told)
+        self._decide()
         return [self.play(asked.play) for asked, _ in pairs]
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
@@ -614,6 +654,7 @@ class Experiment:
             label = self._state.labels[index]
             raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
         self._add(ArmRetired(index))
+        self._decide()
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name.
@@ -709,6 +750,7 @@ class Experiment:
         if record != policy_record(self._state.policy):
             self._add(PolicySet(record))
             self._test_biases()
+            self._decide()
 
     def set_biases(self, biases: Sequence[float], *, request_key: str | None = None) -> None:
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on; whether they hold is tested anew.
@@ -727,6 +769,7 @@ class Experiment:
         if changed.biases != self._state.fidelities.biases:
             self._add(BiasesSet(list(changed.known_biases)))
             self._test_biases()
+            self._decide()
 
     def set_fidelities(self, fidelities: Fidelities, *, request_key: str | None = None) -> None:
         """Know other costs, biases or noise from now on: as many fidelities, of better-known properties.
@@ -755,6 +798,28 @@ class Experiment:
         if fidelities != self._state.fidelities:
             self._add(FidelitiesSet(record))
             self._test_biases()
+            self._decide()
+
+    def set_stop(self, stop: Sure | None, *, request_key: str | None = None) -> None:
+        """Stop by another rule from now on, or by none; an experiment that is decided goes on.
+
+        What was decided is in the log. It is decided again at once if it is sure enough by the new rule. After this,
+        what the policy itself decides does not count any more.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), stop=Sure(0.9))
+        >>> _ = exp.add_results([(0, 0, 1.0, None)] * 6 + [(1, 0, 0.0, None)] * 6)
+        >>> exp.state
+        'decided'
+        >>> exp.set_stop(Sure(0.999))
+        >>> exp.state, exp.decided
+        ('running', None)
+        """
+        refuse_in_memory(request_key=request_key)
+        rule, state = checked_stop(stop), self._state
+        if rule != state.stop or state.policy_decides or state.decided is not None:
+            self._add(StopSet(stop_record(rule)))
+            self._decide()
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people.
@@ -824,7 +889,7 @@ class Experiment:
         """The experiment of a :attr:`definition` before its first event, under its own id.
 
         Args:
-            definition: id, policy, arms, fidelities, capital, and widen if it is True.
+            definition: id, policy, arms, fidelities, capital, widen if it is True, and stop if there is such a rule.
             policy: the policy, where it is one of your own and not the package's.
             fidelities: the fidelities, where their concentration is one of your own.
 
@@ -842,6 +907,7 @@ class Experiment:
             fidelities=given,
             capital=definition["capital"],
             widen=definition.get("widen", False),
+            stop=stop_from_record(definition.get("stop")),
         )
         experiment._id = str(definition["id"])
         return experiment
@@ -980,6 +1046,11 @@ class Experiment:
             found = refuting(self._state.stats, self._state.fidelities)
             self._say_refuted([one for one in found if one[:2] not in self._state.refuted])
 
+    def _decide(self) -> None:
+        """Say so in the log if it is decided now; once said, it stays."""
+        if self._state.decided is None and (found := decision_of(self)) is not None:
+            self._add(found)
+
     def _say_refuted(self, found: Sequence[tuple[int, int, float]]) -> None:
         for fidelity, arm, needed in found:
             self._add(BiasRefuted(fidelity, arm, needed))
@@ -991,6 +1062,8 @@ class Experiment:
         return sorted({fidelity for fidelity, _ in self.refuted}) if self._state.refuted else []
 
     def _ask_one(self) -> Play:
+        if self._state.decided is not None:
+            raise ExperimentDecided(self._decided_text(self._state.decided))
         if self._state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
         arm, fidelity = self._fitting()
@@ -998,6 +1071,10 @@ class Experiment:
         number = len(self._state.plays)
         self._add(Asked(number, arm, fidelity))
         return self.play(number)
+
+    def _decided_text(self, decided: Decided) -> str:
+        said = decision_text(decided, self._state.labels[decided.arm])
+        return f"The experiment is decided: {said}; set_stop goes on"
 
     def _say_opened(self) -> None:
         if self._opened is not None:

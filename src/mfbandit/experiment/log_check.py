@@ -1,5 +1,7 @@
 """Whether an event can have happened now: for logs that come from outside."""
 
+from typing import Any
+
 from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import (
@@ -13,6 +15,7 @@ from mfbandit.experiment.events import (
     BiasesWidened,
     BiasRefuted,
     CapitalSet,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -24,11 +27,13 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    StopSet,
     Told,
     Unchanged,
 )
 from mfbandit.experiment.incarnations import PATTERN
 from mfbandit.experiment.state import State
+from mfbandit.experiment.stopping import stop_from_record
 
 
 def check_possible(state: State, event: Event) -> None:
@@ -40,7 +45,7 @@ def check_possible(state: State, event: Event) -> None:
     mfbandit.errors.InvalidArgument: the log does not fit together:
     Told(play=7, reward=0.5, cost=1.0) after 0 plays of 1 arms
     """
-    about = (_about_plays, _about_arms, _about_settings, _about_the_store, _about_fidelities)
+    about = (_about_plays, _about_arms, _about_settings, _about_the_store, _about_fidelities, _about_stopping)
     if not any(possible(state, event) for possible in about):
         raise InvalidArgument(
             f"the log does not fit together: {event} after {len(state.plays)} plays of {len(state.labels)} arms"
@@ -113,6 +118,25 @@ def _about_fidelities(state: State, event: Event) -> bool:
             costs = fidelities.get("costs") if isinstance(fidelities, dict) else None
             return isinstance(costs, list | tuple) and len(costs) == number
     return False
+
+
+def _about_stopping(state: State, event: Event) -> bool:
+    match event:
+        case StopSet(stop):
+            return _is_rule(stop)
+        case Decided(arm, level, could_lose, tolerance, kind):
+            numbers = all(value is None or (_finite(value) and value >= 0) for value in (level, could_lose))
+            known = kind in ("valid", "estimate", "policy") and _finite(tolerance) and tolerance >= 0
+            return state.decided is None and _below(arm, len(state.labels)) and numbers and known
+    return False
+
+
+def _is_rule(stop: dict[str, Any] | None) -> bool:
+    try:
+        stop_from_record(stop)
+    except InvalidArgument:
+        return False
+    return True
 
 
 def _open(state: State, play: int) -> bool:

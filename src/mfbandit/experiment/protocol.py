@@ -7,9 +7,10 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
 
 from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
-from mfbandit.errors import CapitalExhausted
-from mfbandit.experiment.events import Event
+from mfbandit.errors import CapitalExhausted, ExperimentDecided
+from mfbandit.experiment.events import Decided, Event
 from mfbandit.experiment.history import History
+from mfbandit.experiment.stopping import Sure
 from mfbandit.policies import Policy
 
 Result: TypeAlias = tuple[Play | str, float, float | None]
@@ -48,6 +49,9 @@ class Status(TypedDict):
     runner_up: int | None
     runner_up_label: str | None
     widen: bool
+    paused: bool
+    stop: dict[str, Any] | None
+    decided: dict[str, Any] | None
     warnings: list[str]
 
 
@@ -89,6 +93,11 @@ class AnyExperiment(Protocol):
     @property
     def widen(self) -> bool:
         """Whether biases that results refute are raised at once."""
+        ...
+
+    @property
+    def stop(self) -> Sure | None:
+        """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
         ...
 
     @property
@@ -154,8 +163,13 @@ class AnyExperiment(Protocol):
         ...
 
     @property
+    def decided(self) -> Decided | None:
+        """What was decided, and how sure it was at that moment; None as long as it goes on."""
+        ...
+
+    @property
     def state(self) -> str:
-        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms"."""
+        """What ``ask`` would do: "running", "decided", "paused", "exhausted" or "no active arms"."""
         ...
 
     @property
@@ -196,7 +210,7 @@ class AnyExperiment(Protocol):
         ...
 
     def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital."""
+        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
         ...
 
     def tell(
@@ -263,6 +277,10 @@ class AnyExperiment(Protocol):
         """Assume other biases ζ_1 > … > ζ_M = 0 from now on."""
         ...
 
+    def set_stop(self, stop: Sure | None, *, request_key: str | None = None) -> None:
+        """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
+        ...
+
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""
         ...
@@ -272,17 +290,21 @@ class AnyExperiment(Protocol):
         ...
 
 
-def plays_until_exhausted(ask: Callable[[], Play]) -> Iterator[Play]:
-    """What ``ask`` gives, again and again until the capital is exhausted.
+def plays_until_exhausted(ask: Callable[[], Play], enough: Callable[[], bool] = lambda: False) -> Iterator[Play]:
+    """What ``ask`` gives, again and again until the capital is exhausted or the experiment is decided.
+
+    Args:
+        ask: asks for one play.
+        enough: tells before each play whether to end at once.
 
     >>> from mfbandit import UCB, Bounded, Experiment
     >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
     >>> len(list(plays_until_exhausted(exp.ask)))
     5
     """
-    while True:
+    while not enough():
         try:
             play = ask()
-        except CapitalExhausted:
+        except (CapitalExhausted, ExperimentDecided):
             return
         yield play

@@ -21,6 +21,7 @@ from mfbandit.experiment.events import (
     BiasesWidened,
     BiasRefuted,
     CapitalSet,
+    Decided,
     Event,
     Expired,
     Failed,
@@ -32,13 +33,15 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    StopSet,
     Told,
     Unchanged,
 )
 from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
-from mfbandit.policies import Policy, Remembers
+from mfbandit.experiment.stopping import Sure, stop_from_record
+from mfbandit.policies import Decides, Policy, Remembers
 
 
 class State:
@@ -49,6 +52,7 @@ class State:
         fidelities: the M fidelities.
         labels: the names of the first K arms.
         capital: Λ; None is unlimited.
+        stop: the rule for stopping; None: what the policy decides by itself, if it does.
 
     >>> from mfbandit import MFUCB, Bounded
     >>> state = State(MFUCB(), Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded()), ["a", "b"])
@@ -61,10 +65,18 @@ class State:
     """
 
     def __init__(
-        self, policy: Policy, fidelities: Fidelities, labels: Sequence[str], capital: float | None = None
+        self,
+        policy: Policy,
+        fidelities: Fidelities,
+        labels: Sequence[str],
+        capital: float | None = None,
+        stop: Sure | None = None,
     ) -> None:
         self.fidelities = fidelities
         self.capital = capital
+        self.stop = stop
+        self.policy_decides = stop is None  # by a rule of its own, if it has one; until a person sets another
+        self.decided: Decided | None = None
         self.labels: list[str] = []
         self.index: dict[str, int] = {}  # of arms, by their names
         self.plays = PlayTable()
@@ -232,6 +244,14 @@ class State:
         self.refuted.clear()
         self._remember_again()
 
+    def _stop_set(self, event: StopSet) -> None:
+        self.stop = stop_from_record(event.stop)
+        self.policy_decides = False
+        self.decided = None
+
+    def _decided(self, event: Decided) -> None:
+        self.decided = event
+
     def _opened(self, event: Opened) -> None:
         self.incarnations.begin(len(self.plays), event.incarnation)
 
@@ -255,6 +275,7 @@ class State:
         self.policy = policy
         # Found out once: asking whether an object has a protocol takes as long as a play.
         self._remember = policy.remember if isinstance(policy, Remembers) else None
+        self.decide = policy.decision if isinstance(policy, Decides) else None
         self._memory = None
 
     def _remember_again(self) -> None:
@@ -379,6 +400,8 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     LeasesExtended: State._nothing,
     Opened: State._opened,
     Unchanged: State._nothing,
+    StopSet: State._stop_set,
+    Decided: State._decided,
 }
 
 

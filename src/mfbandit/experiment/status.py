@@ -1,9 +1,11 @@
 """An experiment at a glance, as a dictionary for JSON."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING
 
 from mfbandit.experiment.protocol import Status
 from mfbandit.experiment.serialization import fidelities_record, policy_record
+from mfbandit.experiment.stopping import stop_record
 
 if TYPE_CHECKING:
     from mfbandit.experiment.experiment import Experiment
@@ -47,5 +49,8 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "runner_up": other,
         "runner_up_label": None if other is None else labels[other],
         "widen": experiment.widen,
+        "paused": experiment.paused,
+        "stop": stop_record(experiment.stop),
+        "decided": None if experiment.decided is None else asdict(experiment.decided),
         "warnings": [*(experiment.audit().warnings if experiment.refuted else ()), *experiment.incidents],
     }

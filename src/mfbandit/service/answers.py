@@ -8,6 +8,7 @@ from fastapi.responses import Response
 
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
+from mfbandit.experiment import Sure, stop_from_record
 from mfbandit.service import schemas
 from mfbandit.service.lanes import Lanes
 from mfbandit.store import DurableExperiment, Store
@@ -31,6 +32,11 @@ def answer(content: JSON, code: int = 200) -> Response:
 def play_record(play: Play) -> dict[str, Any]:
     """Show a play in an answer."""
     return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
+
+
+def stop_of(body: schemas.Stop | None) -> Sure | None:
+    """Return the rule for stopping of a body, if there is one."""
+    return None if body is None else stop_from_record(body.model_dump())
 
 
 def key_in(body: schemas.Keyed | None) -> str | None:

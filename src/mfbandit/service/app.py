@@ -21,7 +21,7 @@ from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
 from mfbandit.experiment import fidelities_from_record, policy_from_record
 from mfbandit.service import schemas
-from mfbandit.service.answers import answer, opened, play_record
+from mfbandit.service.answers import answer, opened, play_record, stop_of
 from mfbandit.service.api_page import api_page
 from mfbandit.service.asgi import App
 from mfbandit.service.control_routes import add_controls, add_token_routes
@@ -196,6 +196,7 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
             fidelities=fidelities_from_record(record),
             capital=body.capital,
             widen=body.widen,
+            stop=stop_of(body.stop),
             lease=body.lease,
             request_key=body.request_key,
         )

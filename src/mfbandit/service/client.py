@@ -10,7 +10,7 @@ from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS
 from mfbandit._internal.validation import positive
 from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument, UnknownExperiment
-from mfbandit.experiment import Experiment, fidelities_record, policy_record
+from mfbandit.experiment import Experiment, Sure, fidelities_record, policy_record, stop_record
 from mfbandit.policies import Policy
 from mfbandit.service.remote_experiment import RemoteExperiment
 from mfbandit.service.transport import Connections, Transport, new_key
@@ -63,7 +63,7 @@ class RemoteStore:
         """Close the connections."""
         self._transport.close()
 
-    def create(
+    def create(  # noqa: PLR0913 - options with names and defaults
         self,
         name: str,
         policy: Policy,
@@ -72,13 +72,14 @@ class RemoteStore:
         fidelities: Fidelities,
         capital: float | None = None,
         widen: bool = False,
+        stop: Sure | None = None,
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> RemoteExperiment:
         """Create an experiment, as :meth:`mfbandit.Store.create` does."""
         # Made in memory first: a wrong argument is refused in the same words, and nothing is sent.
         check_name(name)
-        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen)
+        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, stop=stop)
         body = {
             "name": name,
             "policy": policy_record(policy),
@@ -86,6 +87,7 @@ class RemoteStore:
             "fidelities": fidelities_record(fidelities),
             "capital": plain.capital,
             "widen": plain.widen,
+            "stop": stop_record(stop),
             "lease": None if lease is None else positive("lease", lease),
             "request_key": request_key or new_key(),
         }

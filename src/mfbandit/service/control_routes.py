@@ -10,7 +10,7 @@ from mfbandit._internal.limits import MAX_TOKEN_ID_LENGTH
 from mfbandit.errors import Conflict, NotAllowed
 from mfbandit.experiment import policy_from_record
 from mfbandit.service import schemas
-from mfbandit.service.answers import answer, key_in
+from mfbandit.service.answers import answer, key_in, stop_of
 from mfbandit.service.middleware import ONLY_AGAIN
 from mfbandit.service.schemas import ExperimentName
 from mfbandit.store import DurableExperiment, Store
@@ -43,6 +43,12 @@ def add_controls(app: FastAPI, store: Store) -> None:
     def biases(name: ExperimentName, body: schemas.Biases) -> Response:
         """Assume other biases from now on."""
         return changed(name, lambda experiment: experiment.set_biases(body.biases, request_key=body.request_key))
+
+    @app.post("/api/experiments/{name}/stop", response_model=schemas.Status, tags=["controls"])
+    def stop(name: ExperimentName, body: schemas.StopBody) -> Response:
+        """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
+        rule = stop_of(body.stop)
+        return changed(name, lambda experiment: experiment.set_stop(rule, request_key=body.request_key))
 
     @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
     def policy(name: ExperimentName, body: schemas.PolicyBody) -> Response:

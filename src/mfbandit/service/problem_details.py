@@ -71,6 +71,7 @@ class ErrorKind(NamedTuple):
 # The special before the general: the first that fits is used.
 KINDS = (
     ErrorKind(errors.CapitalExhausted, "capital-exhausted", 409, "Capital exhausted"),
+    ErrorKind(errors.ExperimentDecided, "decided", 409, "Experiment decided"),
     ErrorKind(errors.ExperimentPaused, "paused", 409, "Experiment paused"),
     ErrorKind(errors.NoActiveArms, "no-active-arms", 409, "No active arms"),
     ErrorKind(errors.NoResults, "no-results", 409, "No results yet"),

@@ -23,18 +23,23 @@ from mfbandit.errors import CapitalExhausted
 from mfbandit.experiment import (
     FORMAT,
     Asked,
+    Decided,
     Event,
     History,
     PastResult,
     Record,
     Result,
     Status,
+    Sure,
     Told,
+    checked_stop,
     fidelities_from_record,
     from_record,
     plays_until_exhausted,
     policy_from_record,
     policy_record,
+    stop_from_record,
+    stop_record,
     to_record,
 )
 from mfbandit.policies import Policy
@@ -86,13 +91,19 @@ class RemoteExperiment:
 
     @property
     def state(self) -> str:
-        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms"."""
+        """What ``ask`` would do: "running", "decided", "paused", "exhausted" or "no active arms"."""
         return str(self.status()["state"])
 
     @property
     def paused(self) -> bool:
         """Whether plays are not handed out for now."""
-        return self.state == "paused"
+        return bool(self.status()["paused"])
+
+    @property
+    def decided(self) -> Decided | None:
+        """What was decided, and how sure it was at that moment; None as long as it goes on."""
+        known = self.status()["decided"]
+        return None if known is None else Decided(**known)
 
     @property
     def policy(self) -> Policy:
@@ -114,6 +125,11 @@ class RemoteExperiment:
     def widen(self) -> bool:
         """Whether biases that results refute are raised at once."""
         return bool(self.status()["widen"])
+
+    @property
+    def stop(self) -> Sure | None:
+        """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
+        return stop_from_record(self.status()["stop"])
 
     @property
     def lease(self) -> float | None:
@@ -259,7 +275,7 @@ class RemoteExperiment:
         return [_play(record) for record in self._post("/ask", body)["plays"]]
 
     def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital."""
+        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
         return plays_until_exhausted(self.ask)
 
     def tell(
@@ -344,6 +360,10 @@ class RemoteExperiment:
     def set_policy(self, policy: Policy, *, request_key: str | None = None) -> None:
         """Let another policy of the package pick plays from now on, with all that was learned."""
         self._post("/policy", {"policy": policy_record(policy), "request_key": request_key or new_key()})
+
+    def set_stop(self, stop: Sure | None, *, request_key: str | None = None) -> None:
+        """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
+        self._post("/stop", {"stop": stop_record(checked_stop(stop)), "request_key": request_key or new_key()})
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write a note into the log."""

@@ -75,6 +75,17 @@ class FidelitiesBody(Body):
     names: Annotated[list[Label], Field(max_length=MAX_FIDELITIES)] | None = None
 
 
+class Stop(Body):
+    """A rule for stopping: how sure it has to be, how much worse than the best the answer may be, and if estimates do.
+
+    ``level`` lies strictly between 0 and 1; ``tolerance`` is in units of reward.
+    """
+
+    level: Annotated[float, Field(gt=0, lt=1, allow_inf_nan=False)] = 0.95
+    tolerance: Cost = 0.0
+    estimates: bool = False
+
+
 class Create(Body):
     """A new experiment."""
 
@@ -84,6 +95,7 @@ class Create(Body):
     fidelities: FidelitiesBody
     capital: Amount | None = None
     widen: bool = False
+    stop: Stop | None = None
     lease: Lease | None = DEFAULT_LEASE_SECONDS
     request_key: Key | None = None
 
@@ -180,6 +192,12 @@ class Biases(Keyed):
     biases: Annotated[list[Cost], Field(min_length=1, max_length=MAX_FIDELITIES)]
 
 
+class StopBody(Keyed):
+    """The rule for stopping from now on; null is none."""
+
+    stop: Stop | None
+
+
 class PolicyBody(Keyed):
     """The policy that picks plays from now on."""
 
@@ -227,7 +245,7 @@ class Status(BaseModel):
 
     name: str
     id: str
-    state: Literal["running", "paused", "exhausted", "no active arms"]
+    state: Literal["running", "decided", "paused", "exhausted", "no active arms"]
     created: float
     policy: dict[str, Any]
     arms: int
@@ -247,6 +265,9 @@ class Status(BaseModel):
     runner_up: int | None
     runner_up_label: str | None
     widen: bool
+    paused: bool
+    stop: dict[str, Any] | None
+    decided: dict[str, Any] | None
     warnings: list[str]
 
 

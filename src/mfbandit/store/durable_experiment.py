@@ -14,6 +14,7 @@ from mfbandit.experiment import (
     ArmReinstated,
     ArmRestored,
     Asked,
+    Decided,
     Event,
     Experiment,
     Headline,
@@ -23,6 +24,7 @@ from mfbandit.experiment import (
     Record,
     Result,
     Status,
+    Sure,
     plays_until_exhausted,
     status_of,
     to_record,
@@ -115,6 +117,11 @@ class DurableExperiment:
     def widen(self) -> bool:
         """Whether biases that results refute are raised at once."""
         return self._read(lambda core: core.widen)
+
+    @property
+    def stop(self) -> Sure | None:
+        """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
+        return self._read(lambda core: core.stop)
 
     @property
     def lease(self) -> float | None:
@@ -214,8 +221,13 @@ class DurableExperiment:
         return self._read(lambda core: core.paused)
 
     @property
+    def decided(self) -> Decided | None:
+        """What was decided, and how sure it was at that moment; None as long as it goes on."""
+        return self._read(lambda core: core.decided)
+
+    @property
     def state(self) -> str:
-        """What ``ask`` would do: "running", "paused", "exhausted" or "no active arms"."""
+        """What ``ask`` would do: "running", "decided", "paused", "exhausted" or "no active arms"."""
         return self._read(lambda core: core.state)
 
     @property
@@ -320,7 +332,7 @@ class DurableExperiment:
         return plays[0] if n is None else plays
 
     def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital."""
+        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
         return plays_until_exhausted(self.ask)
 
     def tell(
@@ -437,6 +449,11 @@ class DurableExperiment:
         """Know other costs, biases or noise from now on; what was paid stays paid."""
         again = _repeatable(request_key, (), "set_fidelities", fidelities)
         self._keep(lambda core: core.set_fidelities(fidelities), request=again)
+
+    def set_stop(self, stop: Sure | None, *, request_key: str | None = None) -> None:
+        """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
+        again = _repeatable(request_key, (), "set_stop", stop)
+        self._keep(lambda core: core.set_stop(stop), request=again)
 
     def note(self, text: str, *, request_key: str | None = None) -> None:
         """Write something into the log, for people."""

@@ -18,6 +18,7 @@ from mfbandit.experiment import (
     Asked,
     BiasesWidened,
     BiasRefuted,
+    Decided,
     Event,
     PackedLog,
     Record,
@@ -123,8 +124,8 @@ class RequestKeys:
     def apply(self, record: Record) -> None:
         """Move on by one event."""
         event, text = record.event, record.request
-        if text is None or text.startswith(SEPARATOR) or isinstance(event, BiasRefuted | BiasesWidened):
-            # The id of a row has no key; what follows for the biases was caused by a result of the request.
+        if text is None or text.startswith(SEPARATOR) or isinstance(event, BiasRefuted | BiasesWidened | Decided):
+            # The id of a row has no key; a refuted bias or a decision was caused by a result of the request.
             return
         key, _, digest = text.partition(SEPARATOR)
         request = self.known.get(key)

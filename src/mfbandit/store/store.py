@@ -16,7 +16,7 @@ from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MA
 from mfbandit._internal.validation import positive, whole
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError
-from mfbandit.experiment import Experiment
+from mfbandit.experiment import Experiment, Sure
 from mfbandit.policies import Policy
 from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
@@ -118,7 +118,7 @@ class Store:
 
     # Experiments
 
-    def create(
+    def create(  # noqa: PLR0913 - options with names and defaults
         self,
         name: str,
         policy: Policy,
@@ -127,6 +127,7 @@ class Store:
         fidelities: Fidelities,
         capital: float | None = None,
         widen: bool = False,
+        stop: Sure | None = None,
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
@@ -139,6 +140,7 @@ class Store:
             fidelities: costs, biases and noise of each fidelity.
             capital: what all plays together may cost; None is unlimited.
             widen: whether biases that results refute are raised at once.
+            stop: when it is sure enough, and hands out no more plays; None is never, unless the policy has a rule.
             lease: seconds after which a play that was neither told nor renewed is taken back; None is never.
             request_key: names this request: the same key again gives the same experiment.
 
@@ -146,7 +148,9 @@ class Store:
             Conflict: there is one of that name already.
         """
         check_name(name)
-        first = check_definition(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, lease=lease)
+        first = check_definition(
+            policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, stop=stop, lease=lease
+        )
         definition = json.dumps(first, allow_nan=False)
         content = {member: value for member, value in first.items() if member != "id"}
         text = None if request_key is None else request_text(request_key, "create", name, content)
@@ -400,6 +404,7 @@ def check_definition(
     fidelities: Fidelities,
     capital: float | None = None,
     widen: bool = False,
+    stop: Sure | None = None,
     lease: float | None = DEFAULT_LEASE_SECONDS,
 ) -> dict[str, Any]:
     """The definition of an experiment, or an error that says what is wrong with it.
@@ -409,7 +414,7 @@ def check_definition(
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: lease must be positive and finite, got -1
     """
-    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen)
+    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, stop=stop)
     return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
 
 

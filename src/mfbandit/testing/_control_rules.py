@@ -3,8 +3,8 @@
 from functools import partial
 
 from mfbandit.core import Fidelities
-from mfbandit.errors import CapitalExhausted, ExperimentPaused, InvalidArgument, NoActiveArms
-from mfbandit.experiment import PastResult
+from mfbandit.errors import CapitalExhausted, ExperimentDecided, ExperimentPaused, InvalidArgument, NoActiveArms
+from mfbandit.experiment import PastResult, Sure
 from mfbandit.policies import MFUCB, UCB
 from mfbandit.testing._contract_examples import (
     FIDELITIES,
@@ -94,6 +94,29 @@ def a_paused_one_hands_out_nothing(make: MakeExperiment) -> None:
     experiment.resume()
     require(not experiment.paused and experiment.state == "running", "a resumed experiment must say so")
     experiment.tell(experiment.ask(), 0.5)
+
+
+def a_decided_one_goes_on_only_if_told_to(make: MakeExperiment) -> None:
+    """An experiment that is sure enough hands out no plays, still takes results, and stays decided until set_stop."""
+    ours, right = make_both(make)
+    require(ours.stop is None and ours.decided is None, "there must be no rule for stopping unless one is set")
+    pending, expected = ours.ask(), right.ask()
+    past: list[PastResult] = [("a", 2, 0.9, None)] * 20 + [(arm, 2, 0.1, None) for arm in "bcd" for _ in range(20)]
+    for experiment in (ours, right):
+        experiment.set_stop(Sure(0.95))
+        experiment.add_results(past)
+    require(right.decided is not None, "the experiment in memory must be decided by these results")
+    require_equal("stop", ours.stop, Sure(0.95))
+    require_equal("decided", ours.decided, right.decided)
+    require_equal("state of one that is decided", ours.state, "decided")
+    require_error(ExperimentDecided, ours.ask, "ask must raise ExperimentDecided when the experiment is decided")
+    ours.tell(pending, -9.0)
+    right.tell(expected, -9.0)
+    require_equal("decided after a late result", ours.decided, right.decided)
+    for experiment in (ours, right):
+        experiment.set_stop(None)
+    require(ours.stop is None and ours.decided is None, "set_stop(None) must go on without a rule")
+    require_same_plays(ours, right, 5, "after set_stop(None)")
 
 
 def capital_can_change(make: MakeExperiment) -> None:

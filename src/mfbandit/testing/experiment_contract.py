@@ -23,6 +23,7 @@ RULES = (
     _ask_tell_rules.a_hurried_one_is_the_same,
     _control_rules.state_is_what_ask_does,
     _control_rules.a_paused_one_hands_out_nothing,
+    _control_rules.a_decided_one_goes_on_only_if_told_to,
     _control_rules.capital_can_change,
     _control_rules.policy_can_change,
     _control_rules.biases_can_change,
