@@ -150,9 +150,8 @@ class TestDecision:
         leader = policy.recommend(stats, fidelities)
         others = np.flatnonzero(np.arange(problem.arms) != leader)
         counted = np.ones(len(fidelities), dtype=bool)
-        arms = np.full(len(others), leader), others
-        pools = [Pool.of(stats, fidelities, some, counted) for some in arms]
-        cost = explanation(*pools, np.full(len(others), 0.01)).cost
+        first = Pool.of(stats, fidelities, np.full(len(others), leader), counted)
+        cost = explanation(first, Pool.of(stats, fidelities, others, counted), np.full(len(others), 0.01)).cost
         needed = Roster(problem.arms).log_prices(leader, others) - math.log(0.2)
         if len(others) and np.abs(cost - needed).min() < 1e-5:
             return  # too close to call

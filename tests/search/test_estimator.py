@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from typing import Any
 from unittest import SkipTest
 
 import joblib
@@ -359,7 +360,13 @@ class TestPolicies:
 
     def test_a_tolerance_ends_a_search_between_equals(self):
         values = {"value": [0.5, 0.501]}
-        arguments = {"fractions": (0.5, 1), "biases": (0.01, 0), "noise": 0.01, "capital": 60, "random_state": 0}
+        arguments: dict[str, Any] = {
+            "fractions": (0.5, 1),
+            "biases": (0.01, 0),
+            "noise": 0.01,
+            "capital": 60,
+            "random_state": 0,
+        }
         exact = MFSearchCV(Moody(), values, policy=MFSure(), scoring=_noisy, **arguments).fit(X, Y)
         close = MFSearchCV(Moody(), values, policy=MFSure(tolerance=0.05), scoring=_noisy, **arguments).fit(X, Y)
         assert not exact.stopped_early_

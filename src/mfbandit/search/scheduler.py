@@ -67,6 +67,8 @@ class SearchScheduler:
         adjusts = fidelities.biases is None and isinstance(policy, Remembers) and not isinstance(policy, Decides)
         self._adjusted = SplitAdjustedPolicy(policy) if adjusts else None
         self.experiment = Experiment(self._adjusted or policy, arms=list(labels), fidelities=known, capital=capital)
+        if isinstance(policy, Decides):
+            self.experiment.set_stop(None)  # retired candidates take part here: decided() knows of them
         self._noise, self._capital = noise, capital
         self._first_round_over = False
         self._duplicates: dict[int, int] = {}  # the candidate that is kept, by the one that is retired
