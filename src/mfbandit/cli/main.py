@@ -269,6 +269,7 @@ EXPERIMENT_COMMANDS = {
     "capital": Command(control_commands.capital, "ads.db ads 200000"),
     "policy": Command(control_commands.policy, "ads.db ads MFUCB --rho 1", NEGATIVE_NUMBERS),
     "audit": Command(experiment_commands.audit, "ads.db ads"),
+    "stop": Command(control_commands.stop, "ads.db ads 0.95 --tolerance 0.01"),
     "biases": Command(control_commands.biases, "ads.db ads 0.3,0.15,0"),
     "note": Command(control_commands.note, 'ads.db ads "the landing page changed"'),
     "export": Command(exchange_commands.export, "ads.db ads --out plays.csv"),

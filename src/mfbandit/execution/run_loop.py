@@ -13,6 +13,7 @@ from mfbandit.core import Play
 from mfbandit.errors import (
     CapitalExhausted,
     ExecutorBroken,
+    ExperimentDecided,
     ExperimentPaused,
     MFBanditError,
     NoActiveArms,
@@ -25,7 +26,7 @@ from mfbandit.execution.outcomes import OutcomeRecorder
 from mfbandit.execution.play_runner import PlayRunner
 from mfbandit.execution.run_options import RunOptions
 from mfbandit.execution.worker_pool import WorkerPool
-from mfbandit.experiment import AnyExperiment
+from mfbandit.experiment import AnyExperiment, until_sure
 
 POLL_SECONDS = 1.0  # between two checks whether there is something to do again
 SHUTDOWN_PATIENCE_SECONDS = 3.0  # to wait for a service at the end
@@ -63,6 +64,8 @@ class RunLoop:
         self._asked = 0
         self._no_play: Exception | None = None  # why no play could be asked for
         self._unanswered: tuple[int, str] | None = None  # how many plays were asked for, and the key of that request
+        self._sure_enough = until_sure(experiment, options.until)
+        self._is_sure, self._look_at = False, 0.0  # when to look again
         self._first_progress: RunProgress | None = None
         self._last_progress: RunProgress | None = None
 
@@ -121,14 +124,24 @@ class RunLoop:
             return
         with self._hold_interrupts():
             try:
+                self._check_not_sure()
                 plays = self._ask_for(free)
-            except (CapitalExhausted, NoActiveArms, ExperimentPaused, StoreUnavailable) as reason:
+            except (CapitalExhausted, ExperimentDecided, NoActiveArms, ExperimentPaused, StoreUnavailable) as reason:
                 self._no_play = reason
                 self._say_why(reason)
                 return
             self._say_why(None)
             self._asked += len(plays)
             self.runner.add(seeded(play, self._options.seed) for play in plays)
+
+    def _check_not_sure(self) -> None:
+        """Raise an error if it is sure enough for this run to end; once it was, it is."""
+        now = time.monotonic()
+        if not self._is_sure and (not self._experiment.remote or now >= self._look_at):
+            self._look_at = now + POLL_SECONDS
+            self._is_sure = self._sure_enough()
+        if self._is_sure:
+            raise ExperimentDecided("it is sure enough of the best arm")
 
     def _ask_for(self, number: int) -> list[Play]:
         if not self._experiment.shared:
@@ -182,6 +195,9 @@ class RunLoop:
                 failures = self.recorder.failures
                 last = f"; the last failure was: {failures[-1].error}" if failures else ""
                 raise NoActiveArms(f"{reason}{last}") from None
+            case ExperimentDecided():
+                self.ended = "it is sure enough of the best arm" if self._is_sure else "the experiment is decided"
+                return True
             case ExperimentPaused() as reason if not self._experiment.shared:  # nobody else could resume it
                 raise reason
             case StoreUnavailable() as reason if self._experiment.remote:  # its patience has ended

@@ -36,7 +36,7 @@ from mfbandit.experiment.checks import (
     with_capital,
 )
 from mfbandit.experiment.confidence_answer import Confidence, checked_level, confidence_of
-from mfbandit.experiment.decisions import decision_of, until_sure
+from mfbandit.experiment.decisions import Decisions, until_sure
 from mfbandit.experiment.events import (
     ArmAdded,
     ArmReinstated,
@@ -147,6 +147,7 @@ class Experiment:
         if stop is not None:
             self._first["stop"] = stop_record(stop)
         self._log: list[Event] = []
+        self._decisions = Decisions(self)
         self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
@@ -188,6 +189,12 @@ class Experiment:
     def stop(self) -> Sure | None:
         """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
         return self._state.stop
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether results are tested for a decision: it is not decided yet, and there is a rule or the policy has one."""
+        state = self._state
+        return state.decided is None and (state.stop is not None or (state.policy_decides and state.decide is not None))
 
     @property
     def id(self) -> str:
@@ -1048,7 +1055,7 @@ class Experiment:
 
     def _decide(self) -> None:
         """Say so in the log if it is decided now; once said, it stays."""
-        if self._state.decided is None and (found := decision_of(self)) is not None:
+        if self._state.decided is None and (found := self._decisions.now()) is not None:
             self._add(found)
 
     def _say_refuted(self, found: Sequence[tuple[int, int, float]]) -> None:

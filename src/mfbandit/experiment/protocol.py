@@ -52,6 +52,7 @@ class Status(TypedDict):
     paused: bool
     stop: dict[str, Any] | None
     decided: dict[str, Any] | None
+    decided_label: str | None
     warnings: list[str]
 
 
@@ -209,8 +210,8 @@ class AnyExperiment(Protocol):
         """The next play to make, or the next ``n``."""
         ...
 
-    def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         ...
 
     def tell(

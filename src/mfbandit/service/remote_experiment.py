@@ -41,6 +41,7 @@ from mfbandit.experiment import (
     stop_from_record,
     stop_record,
     to_record,
+    until_sure,
 )
 from mfbandit.policies import Policy
 from mfbandit.service.transport import Transport, new_key
@@ -274,9 +275,9 @@ class RemoteExperiment:
             body["lease"] = positive("lease", lease)
         return [_play(record) for record in self._post("/ask", body)["plays"]]
 
-    def plays(self) -> Iterator[Play]:
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
-        return plays_until_exhausted(self.ask)
+        return plays_until_exhausted(self.ask, until_sure(self, until))
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None

@@ -21,13 +21,17 @@ from mfbandit.experiment import (
     ArmRetired,
     ArmSetAside,
     BiasRefuted,
+    Decided,
     Event,
     Failed,
     Headline,
     LeasesExtended,
+    StopSet,
     Told,
     bounds_of,
     conflicting,
+    decision_text,
+    stop_from_record,
 )
 from mfbandit.policies import Policy, uses_biases
 from mfbandit.store import DurableExperiment, RecentActivity
@@ -376,12 +380,21 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
             return (
                 f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
             )
+        case StopSet(stop):
+            return f"rule for stopping set: {_rule(stop)}"
+        case Decided(arm):
+            return f"decided: {decision_text(event, labels[arm])}"
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
     words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
     name = words.get(kind.__name__, kind.__name__)
     values = ", ".join(_value(getattr(event, field)) for field in FIELDS[kind])
     return f"{name}: {values}" if values else name
+
+
+def _rule(stop: dict[str, Any] | None) -> str:
+    rule = stop_from_record(stop)
+    return "none" if rule is None else rule.sentence
 
 
 def _value(value: object) -> str:

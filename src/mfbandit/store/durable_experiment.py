@@ -28,6 +28,7 @@ from mfbandit.experiment import (
     plays_until_exhausted,
     status_of,
     to_record,
+    until_sure,
 )
 from mfbandit.policies import Policy
 from mfbandit.store.import_ids import ImportPlan
@@ -37,6 +38,7 @@ from mfbandit.store.request_keys import request_text
 from mfbandit.store.writer import Ticket
 
 SHORT_LOOKS = 50_000  # at arms, by a policy: some milliseconds
+LOOKS_OF_A_STOP_TEST = 200  # at each arm, where all of them have to be compared
 
 T = TypeVar("T")
 
@@ -304,7 +306,8 @@ class DurableExperiment:
                 yield False
                 return
             arms, now = len(folded.core.folded.labels), self._logged.home.clock()
-            yield plays * arms <= SHORT_LOOKS and not folded.leases.any_expired(now)
+            looks = (plays + LOOKS_OF_A_STOP_TEST * folded.core.may_stop) * arms
+            yield looks <= SHORT_LOOKS and not folded.leases.any_expired(now)
 
     # The verbs, kept
 
@@ -331,9 +334,9 @@ class DurableExperiment:
         )
         return plays[0] if n is None else plays
 
-    def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
-        return plays_until_exhausted(self.ask)
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
+        return plays_until_exhausted(self.ask, until_sure(self, until))
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
