@@ -183,7 +183,7 @@ def stop(
     An experiment that is decided goes on, unless it is sure enough by the new rule. After `never` it goes on even if
     its policy has a rule of its own, as MFSure does.
     """
-    from mfbandit.experiment import Sure, stop_record
+    from mfbandit.experiment import Sure
 
     chosen = None if level in (None, "never") else Sure(_number("level", str(level)), tolerance, estimates)
     with call.experiment(writing=level is not None) as experiment:

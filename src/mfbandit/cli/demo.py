@@ -10,7 +10,14 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Fidelities, SubGaussian
-from mfbandit.errors import CapitalExhausted, ExperimentDecided, ExperimentPaused, NoActiveArms, StoreError, UnknownExperiment
+from mfbandit.errors import (
+    CapitalExhausted,
+    ExperimentDecided,
+    ExperimentPaused,
+    NoActiveArms,
+    StoreError,
+    UnknownExperiment,
+)
 from mfbandit.policies import MFUCB
 from mfbandit.store import DurableExperiment, Store
 

@@ -195,15 +195,19 @@ class RunLoop:
                 failures = self.recorder.failures
                 last = f"; the last failure was: {failures[-1].error}" if failures else ""
                 raise NoActiveArms(f"{reason}{last}") from None
-            case ExperimentDecided():
-                self.ended = "it is sure enough of the best arm" if self._is_sure else "the experiment is decided"
-                return True
             case ExperimentPaused() as reason if not self._experiment.shared:  # nobody else could resume it
                 raise reason
             case StoreUnavailable() as reason if self._experiment.remote:  # its patience has ended
                 raise reason
             case ExperimentPaused() | StoreUnavailable():
                 return False
+        return self._ends_by_itself()
+
+    def _ends_by_itself(self) -> bool:
+        """Whether it is decided, or the capital is spent for good."""
+        if isinstance(self._no_play, ExperimentDecided):
+            self.ended = "it is sure enough of the best arm" if self._is_sure else "the experiment is decided"
+            return True
         self.ended = "the capital is spent"
         return not (self._options.stay and self._experiment.reserved > 0)  # others' plays may fail and make room
 

@@ -35,7 +35,7 @@ from mfbandit.experiment.checks import (
     refuse_in_memory,
     with_capital,
 )
-from mfbandit.experiment.confidence_answer import Confidence, checked_level, confidence_of
+from mfbandit.experiment.confidence_answer import Confidence, checked_level
 from mfbandit.experiment.decisions import Decisions, until_sure
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -64,6 +64,7 @@ from mfbandit.experiment.events import (
     Told,
     Unchanged,
 )
+from mfbandit.experiment.findings import Findings
 from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
@@ -192,7 +193,7 @@ class Experiment:
 
     @property
     def may_stop(self) -> bool:
-        """Whether results are tested for a decision: it is not decided yet, and there is a rule or the policy has one."""
+        """Whether each result may decide it: it is not decided yet, and there is a rule or the policy has one."""
         state = self._state
         return state.decided is None and (state.stop is not None or (state.policy_decides and state.decide is not None))
 
@@ -408,7 +409,18 @@ class Experiment:
         >>> found.best, round(found.level, 3), round(found.could_lose, 3), found.rivals
         (0, 0.942, 0.018, (1,))
         """
-        return confidence_of(self._state, self.best(), checked_level(level))
+        return self.findings().confidence(checked_level(level))
+
+    def findings(self) -> Findings:
+        """What :meth:`confidence` is computed from: for stores, which compute it while others go on.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> exp.findings().confidence(0.9) == exp.confidence(0.9)
+        True
+        """
+        return Findings.of(self._state)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.

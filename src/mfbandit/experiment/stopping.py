@@ -12,7 +12,6 @@ from mfbandit.experiment.confidence_answer import Confidence, checked_level, per
 from mfbandit.experiment.events import Decided
 
 
-
 @dataclass(frozen=True)
 class Sure:
     """A rule for stopping: no other arm is better than the best one by more than a tolerance, at a level.
@@ -54,7 +53,8 @@ class Sure:
         '95 % sure that no other arm is better by more than 0.01'
         """
         by = f" by more than {plain(self.tolerance)}" if self.tolerance else ""
-        return f"{plain(100 * self.level, 10)} % sure that no other arm is better{by}{', or so estimated' * self.estimates}"
+        estimated = ", or so estimated" if self.estimates else ""
+        return f"{plain(100 * self.level, 10)} % sure that no other arm is better{by}{estimated}"
 
     def met_by(self, found: Confidence) -> bool:
         """Tell whether it is sure enough.

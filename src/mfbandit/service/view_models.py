@@ -380,10 +380,8 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
             return (
                 f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
             )
-        case StopSet(stop):
-            return f"rule for stopping set: {_rule(stop)}"
-        case Decided(arm):
-            return f"decided: {decision_text(event, labels[arm])}"
+        case StopSet() | Decided():
+            return _stopping(event, labels)
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
     words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
@@ -392,9 +390,11 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
     return f"{name}: {values}" if values else name
 
 
-def _rule(stop: dict[str, Any] | None) -> str:
-    rule = stop_from_record(stop)
-    return "none" if rule is None else rule.sentence
+def _stopping(event: StopSet | Decided, labels: Sequence[str]) -> str:
+    if isinstance(event, Decided):
+        return f"decided: {decision_text(event, labels[event.arm])}"
+    rule = stop_from_record(event.stop)
+    return f"rule for stopping set: {'none' if rule is None else rule.sentence}"
 
 
 def _value(value: object) -> str:
