@@ -26,7 +26,7 @@ from mfbandit.execution.outcomes import OutcomeRecorder
 from mfbandit.execution.play_runner import PlayRunner
 from mfbandit.execution.run_options import RunOptions
 from mfbandit.execution.worker_pool import WorkerPool
-from mfbandit.experiment import AnyExperiment, until_sure
+from mfbandit.experiment import AnyExperiment
 
 POLL_SECONDS = 1.0  # between two checks whether there is something to do again
 SHUTDOWN_PATIENCE_SECONDS = 3.0  # to wait for a service at the end
@@ -64,7 +64,6 @@ class RunLoop:
         self._asked = 0
         self._no_play: Exception | None = None  # why no play could be asked for
         self._unanswered: tuple[int, str] | None = None  # how many plays were asked for, and the key of that request
-        self._sure_enough = until_sure(experiment, options.until)
         self._is_sure, self._look_at = False, 0.0  # when to look again
         self._first_progress: RunProgress | None = None
         self._last_progress: RunProgress | None = None
@@ -136,10 +135,10 @@ class RunLoop:
 
     def _check_not_sure(self) -> None:
         """Raise an error if it is sure enough for this run to end; once it was, it is."""
-        now = time.monotonic()
-        if not self._is_sure and (not self._experiment.remote or now >= self._look_at):
+        rule, now = self._options.until, time.monotonic()
+        if rule is not None and not self._is_sure and (not self._experiment.remote or now >= self._look_at):
             self._look_at = now + POLL_SECONDS
-            self._is_sure = self._sure_enough()
+            self._is_sure = self._experiment.is_sure(rule)
         if self._is_sure:
             raise ExperimentDecided("it is sure enough of the best arm")
 

@@ -3,7 +3,7 @@
 from mfbandit._internal.formatting import readable
 from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit.core import limit
-from mfbandit.experiment.decisions import can_decide
+from mfbandit.experiment.decisions import can_be_met
 from mfbandit.experiment.state import State
 
 
@@ -42,7 +42,7 @@ def _overspent(state: State) -> list[str]:
 
 
 def _cannot_stop(state: State) -> list[str]:
-    if state.stop is None or can_decide(state):
+    if state.stop is None or can_be_met(state.stop, state):
         return []
     rule = "the rule for stopping cannot be met, as nothing is known of the noise"
     return [f"{rule}; `set_stop` with estimates=True lets an estimate do"]

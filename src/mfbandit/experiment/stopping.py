@@ -83,6 +83,18 @@ class Sure:
         return Decided(found.best, max(found.level, self.level), loss, self.tolerance, found.kind)
 
 
+def checked_rule(rule: object) -> Sure:
+    """Return a rule for stopping; refuse everything else.
+
+    >>> checked_rule(0.95)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: rule must be a Sure, got 0.95
+    """
+    if not isinstance(rule, Sure):
+        raise InvalidArgument(f"rule must be a Sure, got {rule!r}")
+    return rule
+
+
 def checked_stop(stop: object, name: str = "stop") -> Sure | None:
     """Return a rule for stopping, or None; refuse everything else.
 

@@ -30,7 +30,6 @@ from mfbandit.experiment import (
     plays_until_exhausted,
     status_of,
     to_record,
-    until_sure,
 )
 from mfbandit.policies import Policy
 from mfbandit.store.import_ids import ImportPlan
@@ -280,6 +279,10 @@ class DurableExperiment:
         wanted = checked_level(level)
         return self._read(lambda core: core.findings()).confidence(wanted)
 
+    def is_sure(self, rule: Sure) -> bool:
+        """Whether it is sure enough by this rule now; it changes nothing."""
+        return self._read(lambda core: core.is_sure(rule))
+
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         return self._read(lambda core: core.audit())
@@ -346,7 +349,7 @@ class DurableExperiment:
 
     def plays(self, until: Sure | None = None) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
-        return plays_until_exhausted(self.ask, until_sure(self, until))
+        return plays_until_exhausted(self, until)
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None

@@ -108,6 +108,7 @@ def a_decided_one_goes_on_only_if_told_to(make: MakeExperiment) -> None:
         experiment.add_results(past)
     require(right.decided is not None, "the experiment in memory must be decided by these results")
     require_equal("stop", ours.stop, Sure(0.95))
+    require(ours.is_sure(Sure(0.95)) and not ours.is_sure(Sure(1 - 1e-15)), "is_sure must be by its own rule")
     require_equal("decided", ours.decided, right.decided)
     require_equal("state of one that is decided", ours.state, "decided")
     require_error(ExperimentDecided, ours.ask, "ask must raise ExperimentDecided when the experiment is decided")
