@@ -31,8 +31,10 @@ def pytest_report_header() -> list[str]:
 
 
 @pytest.hookimpl(tryfirst=True)  # before -m chooses by markers
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+def pytest_collection_modifyitems(config: pytest.Config, items: list[pytest.Item]) -> None:
     """Mark tests by what they use; files with slow ones come first, so that no worker ends with one."""
+    if not config.getoption("cov_source", None):
+        _leave_out_what_counts_lines(config, items)
     for item in items:
         cases = getattr(getattr(item, "callspec", None), "params", {}).values()
         used = {*getattr(item, "fixturenames", ()), *(case for case in cases if isinstance(case, str))}
@@ -41,6 +43,12 @@ def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
                 item.add_marker(marker)
     slow = {item.path for item in items if item.get_closest_marker("slow")}
     items.sort(key=lambda item: item.path not in slow)
+
+
+def _leave_out_what_counts_lines(config: pytest.Config, items: list[pytest.Item]) -> None:
+    left_out = [item for item in items if item.get_closest_marker("only_cover")]
+    config.hook.pytest_deselected(items=left_out)
+    items[:] = [item for item in items if item not in left_out]
 
 
 # A test worker is a subprocess in which lines are counted three times over, each from where the one before it was

@@ -73,9 +73,9 @@ class TestPlays:
     @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
-        """20,000 plays on the problem's own fidelities and rewards, with fewer arms, as a play in Python is slow."""
+        """10,000 plays on the problem's own fidelities and rewards, with fewer arms, as a play in Python is slow."""
         problem = small(number, 40)
-        assert engine_plays(problem, MFAda(), 20_000, 3) == policy_plays(problem, MFAda(), 20_000, 3)
+        assert engine_plays(problem, MFAda(), 10_000, 3) == policy_plays(problem, MFAda(), 10_000, 3)
 
     @pytest.mark.slow
     @pytest.mark.no_cover

@@ -69,7 +69,7 @@ class TestPlays:
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
         problem = small(number, 60)
-        assert engine_plays(problem, MFBayes(), 20_000, 3) == policy_plays(problem, MFBayes(), 20_000, 3)
+        assert engine_plays(problem, MFBayes(), 10_000, 3) == policy_plays(problem, MFBayes(), 10_000, 3)
 
     @pytest.mark.no_cover
     @pytest.mark.parametrize(
@@ -403,6 +403,7 @@ def test_a_table_that_runs_dry(policy):
 
 
 @pytest.mark.slow
+@pytest.mark.only_cover
 @pytest.mark.skipif(WITHOUT_JIT, reason="this is what it starts")
 def test_the_same_without_compiling():
     """The kernels as plain Python pass the same tests; this is also how their lines are counted as covered."""

@@ -46,8 +46,8 @@ def test_same_plays_as_by_hand_on_the_papers_problems(number, policy):
     st.integers(0, 2**32),
 )
 def test_same_plays_as_by_hand_on_any_problem(problem, kind, rho, seed):
-    by_hand = play_by_hand(problem, 1000, np.random.default_rng(seed), rho=rho, multi_fidelity=kind is MFUCB)
-    assert ask_tell(problem, kind(rho=rho), 1000, np.random.default_rng(seed)) == by_hand
+    by_hand = play_by_hand(problem, 600, np.random.default_rng(seed), rho=rho, multi_fidelity=kind is MFUCB)
+    assert ask_tell(problem, kind(rho=rho), 600, np.random.default_rng(seed)) == by_hand
     event(f"{kind.__name__}, fidelities played: {len({fidelity for _, fidelity in by_hand})}")
 
 

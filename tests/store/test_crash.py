@@ -10,6 +10,8 @@ from mfbandit.experiment.events import Failed, Told
 from tests.support import comparison, crash, faults
 from tests.support.clients import ARMS, FIDELITIES, Diary
 
+KILLS = 15  # of each kind; `make soak` makes thousands
+
 
 def assert_good(record: crash.Record, number: int) -> None:
     assert record.problems == ()
@@ -21,9 +23,9 @@ def assert_good(record: crash.Record, number: int) -> None:
 @pytest.mark.slow
 @pytest.mark.no_cover
 class TestSQLite:
-    def test_thirty_kills_of_the_service(self, tmp_path):
-        plan = crash.Plan(faults=30, up=(0.02, 0.5))
-        assert_good(faults.run(str(tmp_path / "crash.db"), tmp_path, plan), 30)
+    def test_kills_of_the_service(self, tmp_path):
+        plan = crash.Plan(faults=KILLS, up=(0.02, 0.5))
+        assert_good(faults.run(str(tmp_path / "crash.db"), tmp_path, plan), KILLS)
 
     def test_being_told_to_stop_under_load(self, tmp_path):
         plan = crash.Plan(faults=3, ways=("terminate",), up=(0.2, 0.5))
@@ -37,10 +39,10 @@ class TestSQLite:
 @pytest.mark.slow
 @pytest.mark.no_cover
 class TestPostgres:
-    def test_thirty_kills_of_the_service_or_the_server(self, own_postgres, tmp_path):
-        plan = crash.Plan(faults=30, ways=("kill", "server"), up=(0.02, 0.5))
+    def test_kills_of_the_service_or_the_server(self, own_postgres, tmp_path):
+        plan = crash.Plan(faults=KILLS, ways=("kill", "server"), up=(0.02, 0.5))
         record = faults.run(own_postgres.database("crash"), tmp_path, plan, server=own_postgres)
-        assert_good(record, 30)
+        assert_good(record, KILLS)
 
 
 class TestCompare:

@@ -45,7 +45,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.headline import Headline, conflicting
-from mfbandit.experiment.history import History
+from mfbandit.experiment.history import History, NextResults
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
@@ -60,6 +60,7 @@ from mfbandit.experiment.serialization import (
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
 from mfbandit.experiment.stopping import Sure, checked_rule, checked_stop, decision_text, stop_from_record, stop_record
+from mfbandit.experiment.trend import ConfidenceTrend, TrendPoint
 
 __all__ = [
     "CODES",
@@ -77,6 +78,7 @@ __all__ = [
     "BiasRefuted",
     "BiasesWidened",
     "Confidence",
+    "ConfidenceTrend",
     "Decided",
     "Event",
     "Experiment",
@@ -86,6 +88,7 @@ __all__ = [
     "History",
     "Incarnations",
     "LeasesExtended",
+    "NextResults",
     "Noted",
     "Opened",
     "Packed",
@@ -100,6 +103,7 @@ __all__ = [
     "StopSet",
     "Sure",
     "Told",
+    "TrendPoint",
     "Unchanged",
     "bounds_of",
     "check_is_policy",

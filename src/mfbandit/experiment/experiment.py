@@ -11,7 +11,7 @@ from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, KeptClaims, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -148,6 +148,7 @@ class Experiment:
         if stop is not None:
             self._first["stop"] = stop_record(stop)
         self._log: list[Event] = []
+        self._claims = KeptClaims()
         self._decisions = Decisions(self)
         self._opened: Opened | None = None  # what the next ask says first
 
@@ -431,7 +432,7 @@ class Experiment:
         >>> exp.findings().confidence(0.9) == exp.confidence(0.9)
         True
         """
-        return Findings.of(self._state)
+        return Findings.of(self._state, self._claims)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.

@@ -13,10 +13,10 @@ from mfbandit.core import (
     Claim,
     Concentration,
     Fidelities,
+    KeptClaims,
     Roster,
     Stats,
     SubGaussian,
-    confidence,
     has_evidence,
     refuting,
 )
@@ -40,6 +40,7 @@ class Findings:
         labels: the names of all arms.
         roster: which arms there were.
         refuted: the fidelities whose biases results have refuted.
+        kept: what was computed before, to be used again.
     """
 
     policy: Policy
@@ -48,12 +49,13 @@ class Findings:
     labels: Sequence[str]
     roster: Roster
     refuted: frozenset[int]
+    kept: KeptClaims
 
     @classmethod
-    def of(cls, state: State) -> "Findings":
+    def of(cls, state: State, kept: KeptClaims) -> "Findings":
         """Take a copy of what was learned."""
         refuted = frozenset(fidelity for fidelity, _ in state.refuted)
-        return cls(state.policy, state.stats.copy(), state.fidelities, tuple(state.labels), state.roster, refuted)
+        return cls(state.policy, state.stats.copy(), state.fidelities, tuple(state.labels), state.roster, refuted, kept)
 
     def best(self) -> int:
         """The arm to use if no more plays were made."""
@@ -69,7 +71,7 @@ class Findings:
         best = self.best()
         if self.fidelities.concentration is None or not has_evidence(self.fidelities.tails[-1]):
             return self._withheld(best, level, "nothing is known of the noise")
-        claim = confidence(self.stats, self.fidelities, best, self.roster, self._counted(), level)
+        claim = self.kept.confidence(self.stats, self.fidelities, best, self.roster, self._counted(), level)
         return self._valid(claim, level)
 
     def _valid(self, claim: Claim, level: float) -> Confidence:
