@@ -227,7 +227,7 @@ class Config:
             return Sure(**fields)
 
 
-_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG}
+_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG, str: TEXT}
 
 
 def policy_from_table(table: Table) -> Policy:

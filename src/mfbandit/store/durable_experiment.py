@@ -20,6 +20,7 @@ from mfbandit.experiment import (
     Experiment,
     Headline,
     History,
+    NextResults,
     Noted,
     PastResult,
     Record,
@@ -247,6 +248,10 @@ class DurableExperiment:
     def results_at(self) -> list[int]:
         """How many results there are at each fidelity."""
         return self._read(lambda core: core.results_at)
+
+    def next_results(self, first: int, last: int) -> NextResults:
+        """Some results in a row, for a :class:`~mfbandit.experiment.trend.ConfidenceTrend`; from memory."""
+        return self._read(lambda core: core.folded.next_results(first, last))
 
     @property
     def history(self) -> History:
