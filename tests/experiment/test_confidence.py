@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import mfbandit as mfb
+from mfbandit._internal.typing import FloatArray
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import Experiment
 from mfbandit.experiment.posterior_claim import Belief
@@ -184,7 +185,7 @@ class TopMean:
     def choose(self, stats: mfb.Stats, _: mfb.Fidelities) -> tuple[int, int]:
         return int(stats.plays.sum(axis=0).argmin()), len(stats.counts) - 1
 
-    def index(self, stats: mfb.Stats, _: mfb.Fidelities) -> np.ndarray:
+    def index(self, stats: mfb.Stats, _: mfb.Fidelities) -> FloatArray:
         return np.where(stats.counts[-1] > 0, stats.sums[-1] / np.maximum(stats.counts[-1], 1), np.inf)
 
     def recommend(self, stats: mfb.Stats, fidelities: mfb.Fidelities) -> int:

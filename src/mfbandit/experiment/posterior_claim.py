@@ -58,7 +58,8 @@ class Belief:
 
     @property
     def _apart(self) -> FloatArray:
-        return np.hypot(self.deviations[self.arm], self.deviations[self.others])
+        apart: FloatArray = np.hypot(self.deviations[self.arm], self.deviations[self.others])
+        return apart
 
     def probability(self, ahead: float = 0.0) -> float:
         r"""Compute P(no rival is ahead by more than ε) = ∫ φ_i(x) Π_k Φ((x + ε − v_k)/s_k) dx."""
