@@ -12,7 +12,12 @@ UNKNOWN = mfb.Fidelities([1, 10])
 
 @pytest.mark.parametrize(
     ("policy", "fidelities"),
-    [(mfb.MFSure(delta=1e-9), KNOWN), (mfb.MFUCB(), CLICKS), (mfb.MFTopTwo(capital=500), UNKNOWN), (mfb.MFBayes(), UNKNOWN)],
+    [
+        (mfb.MFSure(delta=1e-9), KNOWN),
+        (mfb.MFUCB(), CLICKS),
+        (mfb.MFTopTwo(capital=500), UNKNOWN),
+        (mfb.MFBayes(), UNKNOWN),
+    ],
 )
 def test_the_same_after_a_restart(place, policy, fidelities):
     rng, means = np.random.default_rng(4), (0.2, 0.5, 0.6, 0.9)
