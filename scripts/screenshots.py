@@ -29,7 +29,7 @@ PICTURES = {
 }  # address, colours, width, height at most
 POLL_SECONDS = 0.2
 UPDATE_MILLISECONDS = 1500  # one update of a page, and some
-TREND_SECONDS = 20  # until the charts of an open page are whole
+TREND_SECONDS = 15  # until the charts of an open page are whole
 
 
 def main() -> int:
@@ -55,7 +55,7 @@ def main() -> int:
 
 @contextmanager
 def _demo() -> Iterator[str]:
-    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "300"]
+    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "120"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         greeting = process.stderr.readline() if process.stderr is not None else ""
