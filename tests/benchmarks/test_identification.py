@@ -39,8 +39,8 @@ def test_the_lower_bound_of_two_arms():
 
 
 def test_a_cheap_fidelity_lowers_it():
-    both, alone = five_by_two(), highest_alone(five_by_two())
-    assert lower_bound(both, 0.1) <= lower_bound(alone, 0.1)
+    both, alone = (characteristic_cost(problem, steps=200) for problem in (mu3(), highest_alone(mu3())))
+    assert both < alone
     assert lower_bound(both, 1e-6) > 5 * lower_bound(both, 0.1)
 
 
@@ -52,7 +52,7 @@ def results():
     costs = {rule: on_random(lambda seed: random_problem(seed, 20), rule, easy, 1e6) for rule in row}
     return {
         "named": {"5x2": {"0.1": row}},
-        "lower bounds": {"5x2": {"0.1": lower_bound(five_by_two(), 0.1)}},
+        "lower bounds": {"5x2": {"0.1": lower_bound(100.0, 0.1)}},
         "random": {"20 arms": costs},
         "step": {"100": 20.0},
     }
@@ -70,10 +70,8 @@ def test_what_is_measured(results):
 def test_what_it_objects_to(results):
     worse = copy.deepcopy(results)
     row = worse["named"]["5x2"]["0.1"]
-    row["MFGrad"], row["IISE"] = (
-        row["MFSure"] | {"cost": 300.0, "half": 9.0},
-        row["MFSure"] | {"cost": 9e3, "half": 1.0},
-    )
+    row["MFGrad"] = row["MFSure"] | {"cost": 300.0, "half": 9.0}
+    row["IISE"] = row["MFSure"] | {"cost": 9e3, "half": 1.0}
     row["MFSure"] = row["MFSure"] | {"cost": 200.0, "wrong": 0.9}
     worse["random"]["20 arms"]["MFSure"] |= {"ended": 0.5, "costs": [1e9, 1e9]}
     worse["step"] = {"100": 31.0}
