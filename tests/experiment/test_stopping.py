@@ -320,6 +320,16 @@ class TestTheTest:
         experiment.tell(experiment.ask(), 0.5)
         assert experiment.state == "decided"
 
+    @pytest.mark.parametrize("estimates", [False, True])
+    def test_an_estimate_ends_it_only_if_the_rule_says_so(self, estimates):
+        rule, rng = mfb.Sure(0.9, estimates=estimates), np.random.default_rng(0)
+        experiment = mfb.Experiment(mfb.MFTopTwo(capital=60), arms=3, fidelities=mfb.Fidelities([1, 5]), stop=rule)
+        while experiment.decided is None and experiment.spent < 50:
+            play = experiment.ask()
+            experiment.tell(play, rng.normal(MEANS[ARMS[play.arm]], 0.05))
+        decided = experiment.decided
+        assert (decided and (decided.arm, decided.kind)) == ((1, "estimate") if estimates else None)
+
     def test_noise_that_is_not_known(self):
         experiment = mfb.Experiment(mfb.MFTopTwo(capital=50), arms=2, fidelities=mfb.Fidelities([1]), stop=mfb.Sure())
         (said,) = experiment.status()["warnings"]
