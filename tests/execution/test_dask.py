@@ -190,14 +190,11 @@ def test_a_cluster_that_is_gone():
 
 
 def test_a_worker_killed_while_runs_are_simulated():
-    problem, given = (
-        paper_problem(1),
-        {"capital": effort(1e6, 4e6), "runs": 12, "seed": 2, "grid": 5, "keep_plays": True},
-    )
-    local_result = simulate(problem, MFUCB(), **given)
+    problem, capital = paper_problem(1), effort(1e6, 4e6)
+    local_result = simulate(problem, MFUCB(), capital=capital, runs=12, seed=2, grid=5, keep_plays=True)
     with cluster(2) as (local, client), parallel_config("dask", client=client):
         killed = kill_one(lambda: in_a_moment(local))
-        sim = simulate(problem, MFUCB(), **given)
+        sim = simulate(problem, MFUCB(), capital=capital, runs=12, seed=2, grid=5, keep_plays=True)
         killed()
     np.testing.assert_array_equal(sim.regret, local_result.regret)
     np.testing.assert_array_equal(sim.run_plays, local_result.run_plays)
