@@ -166,7 +166,7 @@ def open_mean(
         if not cost >= needed:  # also if it is not a number
             return mean
         if slope == 0:
-            break
+            return math.nan
         if slope < 0:
             low, low_cost, low_slope = mean, cost, slope
         else:
@@ -176,14 +176,14 @@ def open_mean(
             continue
         width = high - low
         if width <= ROUNDING * max(abs(low), abs(high)):
-            break
+            return math.nan
         crossing = (high_cost - low_cost - high_slope * width) / (low_slope - high_slope)  # of the tangents, from low
         if low_cost + low_slope * crossing >= needed:
-            break
+            return math.nan
         mean = low + crossing
         if look % HALVED_EVERY == 0 or not low < mean < high:
             mean = low + 0.5 * width
-    return math.nan
+    return mean  # not shown to be ruled out
 
 
 def noise_of(fidelities: Fidelities) -> Noise | None:

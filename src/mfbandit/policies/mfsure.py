@@ -80,6 +80,7 @@ class MFSure:
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """Choose the leader or the challenger, at the fidelity that tells most for its cost."""
+        check_known(fidelities)  # before the first play, and not after it
         plays = stats.plays
         untouched = stats.active & ~plays.any(axis=0)
         if untouched.any():
@@ -139,6 +140,11 @@ class MFSure:
 
     def _centres(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
         return self.remember(stats, fidelities).centres
+
+
+def check_known(fidelities: Fidelities) -> None:
+    """Refuse fidelities whose biases or noise are not known."""
+    _scales(fidelities), fidelities.known_biases
 
 
 def _fidelity(
