@@ -116,9 +116,9 @@ class TestInput:
             in_memory(stop=0.95)
         experiment = in_memory()
         with pytest.raises(ValueError, match=r"^stop must be a Sure or None, got <class 'mfbandit"):
-            experiment.set_stop(mfb.Sure)  # type: ignore[arg-type]
+            experiment.set_stop(mfb.Sure)
         with pytest.raises(ValueError, match=r"^until must be a Sure or None, got 0\.95$"):
-            experiment.plays(until=0.95)  # type: ignore[arg-type]
+            experiment.plays(until=0.95)
 
     def test_an_experiment_without_a_rule_is_written_as_before(self):
         assert "stop" not in json.loads(in_memory().to_json())

@@ -3,6 +3,7 @@
 import pickle
 import subprocess
 import sys
+from typing import Any
 from unittest import SkipTest
 
 import joblib
@@ -28,7 +29,7 @@ from sklearn.svm import SVC
 from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from sklearn.utils.estimator_checks import parametrize_with_checks
 
-from mfbandit import MFUCB, UCB, MFAda, MFBayes, MFSearchCV, SubGaussian
+from mfbandit import MFUCB, UCB, MFAda, MFBayes, MFSearchCV, MFSure, SubGaussian
 
 X, Y = make_classification(300, 8, n_informative=5, n_classes=3, random_state=0)
 XR, YR = make_regression(200, 5, noise=20.0, random_state=0)
@@ -345,6 +346,45 @@ class TestPolicies:
         search = trees(policy=UCB(), noise=0.05).fit(X, Y)
         assert search.fidelities_.tails[0] == SubGaussian(0.05)
         assert trees(noise=SubGaussian(0.1)).fit(X, Y).fidelities_.tails[-1] == SubGaussian(0.1)
+
+    @pytest.mark.parametrize("noise", [0.05, None])
+    def test_a_search_ends_when_the_policy_has_decided(self, noise):
+        search = trees(
+            param_grid={"max_depth": [1, 8]}, policy=MFSure(delta=0.1), biases=(0.25, 0.1, 0), noise=noise, capital=200
+        ).fit(X, Y)
+        assert search.stopped_early_
+        assert search.best_params_["max_depth"] == 8
+        assert search.spent_ < 100
+        policy, stats = search.experiment_.policy, search.experiment_.stats
+        assert policy.decision(stats, search.experiment_.fidelities) == search.experiment_.arms.index("max_depth=8")
+
+    def test_a_tolerance_ends_a_search_between_equals(self):
+        values = {"value": [0.5, 0.501]}
+        arguments: dict[str, Any] = {
+            "fractions": (0.5, 1),
+            "biases": (0.01, 0),
+            "noise": 0.01,
+            "capital": 60,
+            "random_state": 0,
+        }
+        exact = MFSearchCV(Moody(), values, policy=MFSure(), scoring=_noisy, **arguments).fit(X, Y)
+        close = MFSearchCV(Moody(), values, policy=MFSure(tolerance=0.05), scoring=_noisy, **arguments).fit(X, Y)
+        assert not exact.stopped_early_
+        assert close.stopped_early_
+        assert close.spent_ < 20 < exact.spent_
+
+    def test_all_splits_seen_is_no_reason_to_decide(self):
+        """The first candidate that has seen all splits is retired, and still a rival of the other."""
+        cv = KFold(3)
+        search = trees(
+            param_grid={"max_depth": [4, 8]}, policy=MFSure(), biases=(0.5, 0.3, 0), noise=0.2, capital=50, cv=cv
+        ).fit(X, Y)
+        assert not search.stopped_early_
+        assert search.cv_results_["plays_at_1"].tolist() == [3, 3]
+
+    def test_a_policy_that_decides_needs_biases(self):
+        with pytest.raises(ValueError, match="biases are needed here"):
+            trees(policy=MFSure()).fit(X, Y)
 
     def test_a_policy_that_needs_biases(self):
         with pytest.raises(ValueError, match="biases are needed here"):

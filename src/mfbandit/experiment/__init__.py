@@ -41,7 +41,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.headline import Headline, conflicting
-from mfbandit.experiment.history import History
+from mfbandit.experiment.history import History, NextResults
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.intervals import bounds_of
 from mfbandit.experiment.play_table import PlayTable
@@ -56,6 +56,7 @@ from mfbandit.experiment.serialization import (
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
 from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
+from mfbandit.experiment.trend import ConfidenceTrend, TrendPoint
 
 __all__ = [
     "CODES",
@@ -73,6 +74,7 @@ __all__ = [
     "BiasRefuted",
     "BiasesWidened",
     "Confidence",
+    "ConfidenceTrend",
     "Decided",
     "Event",
     "Experiment",
@@ -82,6 +84,7 @@ __all__ = [
     "History",
     "Incarnations",
     "LeasesExtended",
+    "NextResults",
     "Noted",
     "Opened",
     "Packed",
@@ -96,6 +99,7 @@ __all__ = [
     "StopSet",
     "Sure",
     "Told",
+    "TrendPoint",
     "Unchanged",
     "bounds_of",
     "check_is_policy",

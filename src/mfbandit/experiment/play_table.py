@@ -65,16 +65,23 @@ class PlayTable:
                 return Expired(play)
         return None
 
-    def results(self) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """Arms, fidelities, rewards and costs of all results, in the order of telling; each of shape (N,).
+    def results(self, first: int = 0, last: int | None = None) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
+        """Arms, fidelities, rewards and costs of results, in the order of telling; each of shape (N,).
 
-        >>> PlayTable().results()[0].shape
-        (0,)
+        Args:
+            first: the number of the first result, from 0.
+            last: the number after the last one; None for all.
+
+        >>> plays = PlayTable()
+        >>> plays.add(arm=3, fidelity=1)
+        >>> plays.settle(0, TOLD, reward=0.5, cost=10.0)
+        >>> [part.tolist() for part in plays.results()], plays.results(first=1)[0].shape
+        ([[3], [1], [0.5], [10.0]], (0,))
         """
-        told = np.array(self.told, dtype=np.int64)
-        arms, fidelities = np.array(self.arms, dtype=np.int64), np.array(self.fidelities, dtype=np.int64)
-        rewards, costs = np.array(self.rewards, dtype=np.float64), np.array(self.costs, dtype=np.float64)
-        return arms[told], fidelities[told], rewards[told], costs[told]
+        told = np.frombuffer(self.told, np.int64)[first:last]
+        fidelities, arms = self.where(told)
+        rewards, costs = np.frombuffer(self.rewards)[told], np.frombuffer(self.costs)[told]
+        return arms.astype(np.int64), fidelities.astype(np.int64), rewards, costs
 
     def where(self, plays: IntArray) -> tuple[NDArray[np.short], NDArray[np.intc]]:
         """Fidelities and arms of many plays.

@@ -37,6 +37,7 @@ from mfbandit.experiment.events import (
     Told,
     Unchanged,
 )
+from mfbandit.experiment.history import History, NextResults
 from mfbandit.experiment.incarnations import Incarnations
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
@@ -284,6 +285,16 @@ class State:
         if self._remember is not None:
             for stats in self.results_one_by_one():
                 self._memory = self._remember(replace(stats, memory=self._memory), self.fidelities)
+
+    def next_results(self, first: int, last: int) -> NextResults:
+        """Some results, for a :class:`~mfbandit.experiment.trend.ConfidenceTrend`.
+
+        Args:
+            first: the number of the first one, from 0.
+            last: the number after the last one.
+        """
+        history = History(*self.plays.results(first, last))
+        return NextResults(history, self.fidelities, self._first_arms, tuple(self._arm_changes))
 
     def results_one_by_one(self) -> Iterator[Stats]:
         """What was learned after each result, in the order of telling, with the arms that took part then.

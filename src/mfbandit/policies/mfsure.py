@@ -80,7 +80,7 @@ class MFSure:
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """Choose the leader or the challenger, at the fidelity that tells most for its cost."""
-        check_known(fidelities)  # before the first play, and not after it
+        _check_known(fidelities)
         plays = stats.plays
         untouched = stats.active & ~plays.any(axis=0)
         if untouched.any():
@@ -142,11 +142,6 @@ class MFSure:
         return self.remember(stats, fidelities).centres
 
 
-def check_known(fidelities: Fidelities) -> None:
-    """Refuse fidelities whose biases or noise are not known."""
-    _scales(fidelities), fidelities.known_biases
-
-
 def _fidelity(
     stats: Stats, fidelities: Fidelities, found: tuple[float, ...], arm: int, beyond: float, side: float
 ) -> int:
@@ -159,6 +154,12 @@ def _spent(stats: Stats, fidelities: Fidelities, arm: int) -> float:
     for cost, plays in zip(fidelities.costs, stats.plays[:, arm].tolist(), strict=True):
         total += cost * plays
     return total
+
+
+def _check_known(fidelities: Fidelities) -> None:
+    """Raise at the first choice already if biases or scales are missing."""
+    _scales(fidelities)
+    _ = fidelities.known_biases
 
 
 def _scales(fidelities: Fidelities) -> tuple[float, ...]:

@@ -98,7 +98,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         best_index_, best_params_, best_score_, best_estimator_: of the best candidate.
         best_interval_: (lower, upper) bound on its expected score with all training samples; bounds of candidates in
             ``cv_results_`` are for comparing them on the same splits, and narrower.
-        stopped_early_: whether the best candidate's lower bound passed all others' upper bounds before the end.
+        stopped_early_: whether the best candidate's lower bound passed all others' upper bounds before the end, or a
+            policy such as :class:`~mfbandit.MFSure` decided.
         spent_: of the capital.
         capital_: what there was to spend.
         plays_: every :class:`~mfbandit.search.fit_and_score.Trial`, in order.

@@ -9,7 +9,7 @@ import numpy as np
 from mfbandit.core import Concentration, Fidelities, Play, Stats, SubGaussian
 from mfbandit.errors import CapitalExhausted, InvalidArgument, NoActiveArms
 from mfbandit.experiment import Experiment, check_is_policy, checked_capital
-from mfbandit.policies import MFBayes, Policy, Remembers
+from mfbandit.policies import Decides, MFBayes, Policy, Remembers
 from mfbandit.policies.gaussian_chain import GaussianChain
 from mfbandit.search.fit_and_score import FitResult, Trial
 from mfbandit.search.learned_fidelities import learned_costs, needs_noise, needs_revision, noise_scales
@@ -64,9 +64,11 @@ class SearchScheduler:
         self._learns_noise = noise is None and needs_noise(policy, fidelities, len(labels))
         known = replace(fidelities, concentration=noise or SubGaussian(1.0))
         # A policy with bounds of its own is given scores as they are.
-        adjusts = fidelities.biases is None and isinstance(policy, Remembers)
+        adjusts = fidelities.biases is None and isinstance(policy, Remembers) and not isinstance(policy, Decides)
         self._adjusted = SplitAdjustedPolicy(policy) if adjusts else None
         self.experiment = Experiment(self._adjusted or policy, arms=list(labels), fidelities=known, capital=capital)
+        if isinstance(policy, Decides):
+            self.experiment.set_stop(None)  # retired candidates take part here: decided() knows of them
         self._noise, self._capital = noise, capital
         self._first_round_over = False
         self._duplicates: dict[int, int] = {}  # the candidate that is kept, by the one that is retired
@@ -214,16 +216,27 @@ class SearchScheduler:
         return middle - math.hypot(middle - low, error), middle + math.hypot(high - middle, error)
 
     def decided(self) -> bool:
-        """Return whether the best candidate's lower bound is above the upper bounds of all others that take part."""
-        stats = self._stats
+        """Return whether the best candidate is clear: by the policy's own rule, or by bounds.
+
+        By bounds, its lower one is above the upper ones of all others that take part. The rule of a policy that decides
+        is about all candidates as well, also those that have seen all splits.
+        """
+        stats, policy = self._stats, self.experiment.policy
+        if isinstance(policy, Decides):
+            return (not self._learns_noise or self._is_tried(stats, self.best())) and (
+                policy.decision(stats, self.experiment.fidelities) is not None
+            )
         if not stats.counts[-1, stats.active].any():
             return False
         best, known = self.best(), self.estimates()
         others = stats.active.copy()
         others[best] = False
-        enough = min(TOP_PLAYS_TO_END, self.max_splits or TOP_PLAYS_TO_END)
         clear = known.lower[best] > known.upper[others].max(initial=-np.inf)
-        return bool(stats.counts[-1, best] >= enough and clear)
+        return bool(self._is_tried(stats, best) and clear)
+
+    def _is_tried(self, stats: Stats, best: int) -> bool:
+        """Whether the best candidate has so many plays at the highest fidelity that the search may end early."""
+        return bool(stats.counts[-1, best] >= min(TOP_PLAYS_TO_END, self.max_splits or TOP_PLAYS_TO_END))
 
     @property
     def results(self) -> Stats:

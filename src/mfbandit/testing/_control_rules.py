@@ -101,7 +101,7 @@ def a_decided_one_goes_on_only_if_told_to(make: MakeExperiment) -> None:
     ours, right = make_both(make)
     require(ours.stop is None and ours.decided is None, "there must be no rule for stopping unless one is set")
     pending, expected = ours.ask(), right.ask()
-    past: list[PastResult] = [("a", 2, 0.9, None)] * 20 + [(arm, 2, 0.1, None) for arm in "bcd" for _ in range(20)]
+    past: list[PastResult] = [(arm, 2, 0.9 if arm == "a" else 0.1, None) for arm in "abcd" for _ in range(20)]
     for experiment in (ours, right):
         experiment.set_stop(Sure(0.95))
         experiment.add_results(past)

@@ -11,7 +11,7 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import estimate, pair_claim
 from mfbandit.core.confidence import Roster
-from mfbandit.core.pair_claim import ResultsByFidelity, Noise
+from mfbandit.core.pair_claim import Noise, ResultsByFidelity
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFSure, duel
 from mfbandit.policies.mfsure import GOLDEN
