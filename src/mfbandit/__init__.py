@@ -24,7 +24,7 @@ if TYPE_CHECKING:
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
     from mfbandit.experiment import Confidence, Experiment, History, Sure
-    from mfbandit.policies import MFUCB, UCB, MFAda, MFBayes, MFSure, MFTopTwo, Policy
+    from mfbandit.policies import IISE, LUCB, MFUCB, UCB, MFAda, MFBayes, MFGrad, MFSure, MFTopTwo, Policy
     from mfbandit.problems import (
         Bernoulli,
         Gaussian,
@@ -48,6 +48,8 @@ if TYPE_CHECKING:
 __version__ = "0.1.0"
 
 __all__ = [
+    "IISE",
+    "LUCB",
     "MFUCB",
     "UCB",
     "Bernoulli",
@@ -67,6 +69,7 @@ __all__ = [
     "History",
     "MFAda",
     "MFBayes",
+    "MFGrad",
     "MFSearchCV",
     "MFSure",
     "MFTopTwo",
@@ -143,8 +146,11 @@ _MODULES = {
         "SubGaussian",
     ),
     "policies": (
+        "IISE",
+        "LUCB",
         "MFAda",
         "MFBayes",
+        "MFGrad",
         "MFSure",
         "MFTopTwo",
         "MFUCB",

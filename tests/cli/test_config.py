@@ -3,7 +3,19 @@
 import numpy as np
 import pytest
 
-from mfbandit import MFUCB, UCB, Bernoulli, Bounded, Gaussian, MFAda, MFBayes, MFTopTwo, SubGaussian, paper_problem
+from mfbandit import (
+    LUCB,
+    MFUCB,
+    UCB,
+    Bernoulli,
+    Bounded,
+    Gaussian,
+    MFAda,
+    MFBayes,
+    MFTopTwo,
+    SubGaussian,
+    paper_problem,
+)
 from mfbandit.cli.config import Config
 from mfbandit.cli.problem_files import as_toml, described
 from mfbandit.cli.toml_table import NUMBER
@@ -102,6 +114,8 @@ HAS_COST = "[fidelities] needs the key costs, a list of numbers; it has cost, di
 
 
 def test_parameters_of_every_kind(config):
+    lucb = '[[policies]]\nname = "LUCB"\nbest_mean = 1\nsecond_mean = 0.5\nexplore = "B"\n'
+    assert config(lucb).policies() == [LUCB(1.0, 0.5, explore="B")]
     text = '[[policies]]\nname = "MFUCB"\nrho = 2\nkl = true\n[[policies]]\nname = "MFBayes"\nkappa = 3\n[[policies]]\nname = "MFAda"\n[[policies]]\nname = "MFTopTwo"\ncapital = 50\nshare = 0.5\n'
     assert config(text).policies() == [MFUCB(2.0, kl=True), MFBayes(kappa=3.0), MFAda(), MFTopTwo(50, share=0.5)]
     with pytest.raises(ValueError, match="number 1 kl must be true or false, got 1"):
@@ -178,7 +192,7 @@ def test_wrong_problems(config, text, said):
     [
         (
             '[[policies]]\nname = "UBC"\n',
-            "[[policies]] number 1 name must be one of MFAda, MFBayes, MFTopTwo, MFUCB, UCB, got 'UBC'",
+            "name must be one of IISE, LUCB, MFAda, MFBayes, MFGrad, MFSure, MFTopTwo, MFUCB, UCB, got 'UBC'",
         ),
         ('[[policies]]\nname = "MFTopTwo"\n', "[[policies]] number 1 needs the key capital, a finite number"),
         ("[[policies]]\nrho = 2\n", "[[policies]] number 1 needs the key name, text in quotes"),

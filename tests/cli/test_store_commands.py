@@ -542,6 +542,28 @@ class TestAudit:
         refused(call("experiment", "biases", path, "ads", "x,0"), 2, "a bias must be a number, got 'x'")
 
 
+class TestConfidence:
+    def test_it_says_how_sure_it_is_and_who_may_be_better(self, tmp_path):
+        path = tmp_path / "a.db"
+        (tmp_path / "a.toml").write_text(
+            '[experiment]\narms = ["good", "near", "bad"]\n[fidelities]\ncosts = [1]\nscale = 0.1\n'
+        )
+        done("experiment", "create", path, "ads", tmp_path / "a.toml")
+        refused(call("experiment", "confidence", path, "ads"), 1, "There is no result of an active arm yet")
+        assert "confidence " not in done("experiment", "status", path, "ads")
+        (tmp_path / "a.csv").write_text("arm,fidelity,reward\n" + "good,0,0.9\nnear,0,0.88\nbad,0,0.3\n" * 9)
+        done("experiment", "import", path, "ads", tmp_path / "a.csv")
+        found = told("experiment", "confidence", path, "ads", "--level", "0.9")
+        assert (found["best"], found["label"], found["rivals"], found["at_level"]) == (0, "good", [1], 0.9)
+        assert 0 < found["could_lose"] == found["could_be_ahead"][0] < 0.2
+        text = done("experiment", "confidence", path, "ads", "--level", "0.9")
+        assert text.startswith(f"{found['sentence']}\n- Noise is sub-Gaussian with a scale of at most 0.1.\n")
+        assert "near" in text.splitlines()[-1]
+        sentence = told("experiment", "confidence", path, "ads")["sentence"]
+        assert f"confidence   {sentence}\n" in done("experiment", "status", path, "ads")
+        refused(call("experiment", "confidence", path, "ads", "--level", "95"), 2, "level must lie strictly between")
+
+
 @pytest.mark.parametrize("command", [["serve", "a.db"], ["demo"]])
 def test_an_extra_that_is_missing_is_named(tmp_path, command):
     code = "import sys; sys.modules['uvicorn'] = None; from mfbandit.cli.main import app; app(sys.argv[1:])"

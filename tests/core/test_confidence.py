@@ -10,6 +10,7 @@ from mfbandit.core import pair_claim
 from mfbandit.core.claims import Pool, centres, explanation
 from mfbandit.core.confidence import Roster, confidence, largest_lead
 from mfbandit.core.evidence import GaussianCells
+from mfbandit.core.kept_claims import KeptClaims
 from mfbandit.core.pair_claim import all_ruled_out, noise_of
 from mfbandit.core.stats import Stats
 
@@ -235,3 +236,21 @@ def test_centre_of_one_fidelity_is_its_mean():
     stats.counts[:], stats.sums[:] = [[4, 0, 100]], [[1.0, 0.0, 70.0]]
     found = centres(stats, mfb.Fidelities([1], concentration=mfb.SubGaussian(0.3)), np.array([True]))
     assert found.tolist() == [pytest.approx(0.25), -math.inf, pytest.approx(0.7)]
+
+
+class TestKeptClaims:
+    @pytest.mark.parametrize("tail", [mfb.SubGaussian(0.2), mfb.Bounded(-3, 4)])
+    def test_the_same_to_the_last_bit(self, tail) -> None:
+        rng, kept, fid = np.random.default_rng(5), KeptClaims(), mfb.Fidelities([1, 10], [0.1, 0], tail)
+        stats, roster = Stats.empty(2, 30), Roster(30)
+        for step in range(60):
+            if step == 40:
+                stats, roster = stats.with_arms(2), Roster(30, changed=True)
+            if step == 50:
+                stats.active[[3, 8]] = False
+            arm, fidelity, number = rng.integers(stats.counts.shape[1]), rng.integers(2), int(rng.integers(1, 9))
+            stats.counts[fidelity, arm] += number
+            stats.sums[fidelity, arm] += rng.normal(0.05 * arm, 0.2) * number
+            about, level = 0 if step < 30 else 1, 0.95 if step % 3 else 0.8
+            asked = stats, fid, about, roster, ALL, level
+            assert kept.confidence(*asked) == confidence(*asked)

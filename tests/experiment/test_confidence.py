@@ -43,7 +43,7 @@ class TestValid:
     def test_says_what_it_assumes(self) -> None:
         assert with_results().confidence().assumes == (
             "Noise is sub-Gaussian with a scale of at most 0.2.",
-            "An arm's mean at fidelity 0 lies within 0.1 of that at the highest.",
+            "Means at fidelity 0 lie within 0.1 of those at the highest.",
             "Means do not change over time.",
             "No result is missing because of its value.",
         )
@@ -73,3 +73,43 @@ class TestBadInput:
         exp.tell(exp.ask(), 0.5)
         found = exp.confidence()
         assert (found.level, found.could_lose, found.rivals, found.arms) == (1.0, 0.0, (), 1)
+
+
+class TestInWords:
+    def test_sure(self) -> None:
+        assert with_results().confidence().sentence == (
+            "over 99.9 % sure that 2 is the best (valid whenever you look). No other may be better."
+        )
+
+    def test_not_sure_yet(self) -> None:
+        exp = experiment()
+        exp.add_results([(2, 0, 0.5, None), (1, 0, 0.4, None)])
+        found = exp.confidence()
+        assert found.sentence.startswith("Not sure yet that 2 is the best (valid whenever you look). 2 of 3 may still")
+
+    def test_one_arm(self) -> None:
+        exp = experiment(arms=1)
+        exp.tell(exp.ask(), 0.5)
+        assert exp.confidence().sentence.endswith("There is no other.")
+
+    def test_long_tables_are_cut(self) -> None:
+        exp = experiment(arms=50)
+        exp.tell(exp.ask(), 0.5)
+        lines = exp.confidence().table(exp.arms).splitlines()
+        assert (len(lines), lines[-1]) == (22, "and 29 more")
+        assert "any amount" in lines[1]
+
+
+class TestTheSameEverywhere:
+    def test_findings_are_of_one_moment(self) -> None:
+        exp = with_results(5)
+        findings, before = exp.findings(), exp.confidence()
+        exp.add_results([(2, 1, 0.1, None)] * 20)
+        assert findings.confidence(0.95) == before != exp.confidence()
+
+    def test_best_is_the_one_that_the_experiment_names(self) -> None:
+        exp = with_results(0)
+        exp.add_results([(0, 0, 0.9, None)] * 200 + [(0, 1, 0.2, None)] * 200 + [(1, 1, 0.3, None)] * 200)
+        assert exp.confidence().best == exp.best() == 1
+        exp.set_policy(mfb.UCB())
+        assert exp.confidence().best == exp.best()

@@ -345,6 +345,7 @@ class TestLikeTheStore:
                 assert str(far.bounds()) == str(near.bounds())
                 assert far.definition == json.loads(json.dumps(near.definition))
                 assert far.audit() == near.audit()
+                assert far.confidence(0.9) == near.confidence(0.9)
                 assert far.results_at == near.results_at
                 again = mfbandit.Experiment.from_json(far.to_json())
                 assert [(play.arm, play.fidelity) for play in again.ask(5)] == [

@@ -17,7 +17,7 @@ from tests.support.services import FIDELITIES, problem
 JSON = {"content-type": "application/json"}
 SIZES = [1e308, 1.7e308, 1e200, 1e151, 1e150, 1e100, 1e16, 1e-10, 1e-100, 1e-150, 1e-151, 1e-200, 1e-320, 5e-324]
 EXTREMES = [*SIZES, *(-size for size in SIZES), 0, -0.0, 1, 2, 10**16, 2**53 + 1, 10**400, -(10**400)]
-VIEWS = ("", "/bounds", "/audit", "/best", "/stats", "/pending", "/log", "/export")
+VIEWS = ("", "/bounds", "/audit", "/confidence", "/best", "/stats", "/pending", "/log", "/export")
 HUGE = pytest.param(10**5000, id="5000 digits")
 NEGATIVE = pytest.param(-(10**400), id="negative of 400 digits")
 numbers = st.sampled_from(EXTREMES)

@@ -228,7 +228,19 @@ class TestLoneSurrogates:
             answer = client.get(page)
             assert answer.status_code == 200, page
             assert r"ad-\ud800" in answer.text
-        views = ("", "/best", "/arms", "/pending", "/stats", "/bounds", "/audit", "/definition", "/log", "/export")
+        views = (
+            "",
+            "/best",
+            "/arms",
+            "/pending",
+            "/stats",
+            "/bounds",
+            "/audit",
+            "/confidence",
+            "/definition",
+            "/log",
+            "/export",
+        )
         for view in views:
             answer = client.get(f"/api/experiments/old{view}")
             assert answer.status_code == 200, view

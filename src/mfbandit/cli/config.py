@@ -211,7 +211,7 @@ class Config:
         return {"policy": self.policies()[0], "fidelities": fidelities, **options}
 
 
-_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG}
+_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG, str: TEXT}
 
 
 def policy_from_table(table: Table) -> Policy:

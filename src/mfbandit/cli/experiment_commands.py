@@ -64,15 +64,17 @@ def status(
 ) -> Answer:
     """Show state, capital, results and the leading arms.
 
-    Pending plays, warnings and the best arm so far are shown, too. The recommended arm leads. The others follow by
-    their lower bound, or by their estimate if the policy has a posterior and noise or biases are not known.
+    Pending plays, warnings, the best arm so far and how sure it is are shown, too. The recommended arm leads. The
+    others follow by their lower bound, or by their estimate if the policy has a posterior and noise or biases are not
+    known.
     """
     from mfbandit.cli.status_text import status_text
 
     with call.experiment(writing=False) as experiment:
         record = experiment.status()
         table = "" if call.as_json or not top or not any(record["results"]) else _leading_arms(experiment, record, top)
-    return Answer("\n\n".join(filter(None, (status_text(record), table))), record)
+        sure = "" if call.as_json or record["best"] is None else experiment.confidence().sentence
+    return Answer("\n\n".join(filter(None, (status_text(record, sure), table))), record)
 
 
 def _leading_arms(experiment: "StoredExperiment", record: "Status", top: int) -> str:
@@ -82,6 +84,24 @@ def _leading_arms(experiment: "StoredExperiment", record: "Status", top: int) ->
         return leading_arms(experiment.bounds(), record, top)
     except InvalidArgument:  # the noise is not known, and the policy has no intervals of its own
         return ""
+
+
+@on_experiment
+def confidence(
+    call: Call,
+    level: Annotated[float, typer.Option(help="At which rivals and the possible loss are shown, in (0, 1).")] = 0.95,
+) -> Answer:
+    """Show how sure it is that the recommended arm is the best.
+
+    Also which arms may still be better, by how much, and what that assumes. A valid answer may be looked at after every
+    result; where noise or biases are not known it is an estimate, or withheld, and says why.
+    """
+    from mfbandit.experiment import confidence_record
+
+    with call.experiment(writing=False) as experiment:
+        found = experiment.confidence(level)
+        labels = () if call.as_json or not found.rivals else experiment.arms
+    return Answer("\n\n".join([str(found), *([found.table(labels)] if labels else [])]), confidence_record(found))
 
 
 @on_experiment

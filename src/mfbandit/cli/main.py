@@ -268,6 +268,7 @@ EXPERIMENT_COMMANDS = {
     "restore": Command(control_commands.restore, "ads.db ads ad-c"),
     "capital": Command(control_commands.capital, "ads.db ads 200000"),
     "policy": Command(control_commands.policy, "ads.db ads MFUCB --rho 1", NEGATIVE_NUMBERS),
+    "confidence": Command(experiment_commands.confidence, "ads.db ads --level 0.9"),
     "audit": Command(experiment_commands.audit, "ads.db ads"),
     "biases": Command(control_commands.biases, "ads.db ads 0.3,0.15,0"),
     "note": Command(control_commands.note, 'ads.db ads "the landing page changed"'),

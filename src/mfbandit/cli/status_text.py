@@ -5,8 +5,12 @@ from mfbandit.core import Bounds
 from mfbandit.experiment import Status
 
 
-def status_text(record: Status) -> str:
+def status_text(record: Status, confidence: str = "") -> str:
     """Format a status, warnings first.
+
+    Args:
+        record: the status.
+        confidence: how sure it is that the best arm so far is the best, in a sentence.
 
     >>> from mfbandit import UCB, Bounded, Experiment, Fidelities
     >>> exp = Experiment(UCB(), arms=["a"], fidelities=Fidelities([1], concentration=Bounded()), capital=5)
@@ -29,6 +33,7 @@ def status_text(record: Status) -> str:
         "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
         "arms": _arms(record),
         "best so far": _best(record),
+        **({"confidence": confidence} if confidence else {}),
     }
     return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines.items())])
 

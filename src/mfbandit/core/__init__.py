@@ -18,6 +18,7 @@ from mfbandit.core.confidence import LEVEL, Claim, Roster, confidence
 from mfbandit.core.divergence import kl, kl_upper
 from mfbandit.core.evidence import HasEvidence, has_evidence
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.kept_claims import KeptClaims
 from mfbandit.core.settled import ruled_out
 from mfbandit.core.stats import Play, Stats
 
@@ -31,6 +32,7 @@ __all__ = [
     "Concentration",
     "Fidelities",
     "HasEvidence",
+    "KeptClaims",
     "Play",
     "Roster",
     "Stats",

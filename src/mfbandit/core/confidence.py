@@ -97,30 +97,69 @@ def confidence(
     >>> round(found.level, 6), found.could_lose, found.rivals
     (0.999994, 0.0, ())
     """
-    others = np.flatnonzero(stats.active & (np.arange(len(stats.active)) != arm))
+    others = rivals_of(arm, stats)
+    prices = roster.log_prices(arm, others)
+    costs, ahead = against(stats, fidelities, arm, others, prices - math.log1p(-level), counted)
+    return claim_of(arm, others, costs - prices, ahead, counted)
+
+
+def rivals_of(arm: int, stats: Stats) -> IntArray:
+    """List the active arms but one.
+
+    >>> rivals_of(1, Stats.empty(1, 3)).tolist()
+    [0, 2]
+    """
+    others = stats.active.copy()
+    others[arm] = False
+    return np.flatnonzero(others)
+
+
+def against(
+    stats: Stats, fidelities: Fidelities, arm: int, others: IntArray, needed: FloatArray, counted: BoolArray
+) -> tuple[FloatArray, FloatArray]:
+    """Compute what speaks against each rival; of each by its own results and the arm's alone, bit for bit.
+
+    Args:
+        stats: results, shape (M, K).
+        fidelities: the M fidelities.
+        arm: i, the arm that it is about.
+        others: the rivals a.
+        needed: the Λ at which each is ruled out.
+        counted: which fidelities count, shape (M,).
+
+    Returns:
+        Λ_ia(0) of each rival, and the smallest ε at which Λ_ia(ε) is enough; 0 for one that is ruled out.
+    """
+    leader = Pool.of(stats, fidelities, np.full(len(others), arm), counted)
+    rivals = Pool.of(stats, fidelities, others, counted)
+    found, ahead = explanation(leader, rivals, np.zeros(len(others))), np.zeros(len(others))
+    at = np.flatnonzero(~(found.cost >= needed))
+    largest = largest_lead(fidelities)
+    ahead[at] = leads(leader.among(at), rivals.among(at), needed[at], found.among(at), largest)
+    return found.cost, ahead
+
+
+def claim_of(arm: int, others: IntArray, margins: FloatArray, ahead: FloatArray, counted: BoolArray) -> Claim:
+    """Put a claim together.
+
+    Args:
+        arm: i, the arm that it is about.
+        others: the rivals a.
+        margins: Λ_ia(0) − log(1/w) of each.
+        ahead: by how much each may be better; 0 if it is ruled out.
+        counted: which fidelities count, shape (M,).
+    """
     rests_on = tuple(np.flatnonzero(counted).tolist())
     if not len(others):
         return Claim(arm, 1.0, 0.0, (), (), rests_on)
-    leader = Pool.of(stats, fidelities, np.full(len(others), arm), counted)
-    rivals = Pool.of(stats, fidelities, others, counted)
-    prices, found = roster.log_prices(arm, others), explanation(leader, rivals, np.zeros(len(others)))
-    needed = prices - math.log1p(-level)
-    margin = found.cost - prices
-    open_ones = np.flatnonzero(~(found.cost >= needed))
-    lead = leads(
-        leader.among(open_ones),
-        rivals.among(open_ones),
-        needed[open_ones],
-        found.among(open_ones),
-        largest_lead(fidelities),
-    )
-    order = np.lexsort((margin[open_ones], -lead))
+    at = np.flatnonzero(ahead > 0)
+    order = at[np.lexsort((margins[at], -ahead[at]))]
     return Claim(
         arm,
-        _level(float(margin.min())),
-        float(lead.max(initial=0.0)),
-        tuple(others[open_ones[order]].tolist()),
-        tuple(lead[order].tolist()),
+        _level(float(margins.min())),
+        float(ahead.max()),
+        tuple(others[order].tolist()),
+        tuple(ahead[order].tolist()),
         rests_on,
     )
 

@@ -13,7 +13,12 @@ from mfbandit.experiment.codec import (
     to_row,
     unpack,
 )
-from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.confidence_answer import (
+    Confidence,
+    checked_level,
+    confidence_from_record,
+    confidence_record,
+)
 from mfbandit.experiment.decisions import until_sure
 from mfbandit.experiment.events import (
     FIELDS,
@@ -105,7 +110,10 @@ __all__ = [
     "check_is_policy",
     "checked_capital",
     "checked_choice",
+    "checked_level",
     "checked_stop",
+    "confidence_from_record",
+    "confidence_record",
     "conflicting",
     "decision_text",
     "fidelities_from_record",

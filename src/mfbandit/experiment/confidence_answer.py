@@ -1,25 +1,25 @@
-"""How sure it is that the best arm so far is the best: what an experiment's ``confidence`` answers, and why."""
+"""How sure it is that the best arm so far is the best: the answer, in numbers and in words."""
 
 import math
-from dataclasses import dataclass
-from typing import Literal
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, fields
+from typing import Any, Literal
 
-import numpy as np
-
-from mfbandit._internal.formatting import plain
-from mfbandit._internal.typing import BoolArray
+from mfbandit._internal.formatting import columns, plain
 from mfbandit._internal.validation import number
-from mfbandit.core import Bounded, Claim, Concentration, Stats, SubGaussian, confidence, has_evidence
-from mfbandit.core import refuting as refuting_now
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment.state import State
 
 Kind = Literal["valid", "estimate", "withheld"]
+
+ESTIMATE_CAP = 0.95  # no estimate is said to be more than this
+MOST_RIVALS_NAMED = 20
+WHOLE_PERCENTS_BELOW = 0.99
+MOST_SAID = 0.999
 
 
 @dataclass(frozen=True)
 class Confidence:
-    """How sure it is that the best arm so far is the best of all active ones.
+    """How sure it is that the best arm so far is the best of all active ones. Printed, it is said in words.
 
     Args:
         best: the arm that :meth:`~mfbandit.Experiment.best` names.
@@ -43,6 +43,8 @@ class Confidence:
     >>> found = exp.confidence()
     >>> found.label, round(found.level, 3), found.rivals, found.kind
     ('a', 0.942, (1,), 'valid')
+    >>> print(found.sentence)
+    94 % sure that a is the best (valid whenever you look). 1 of 2 may still be better, by at most 0.0185.
     """
 
     best: int
@@ -59,6 +61,58 @@ class Confidence:
     results: tuple[int, ...]
     arms: int
 
+    @property
+    def sentence(self) -> str:
+        """How sure it is, which arms may still be better, and by how much, for people."""
+        if self.kind == "withheld":
+            return f"How sure it is that {self.label} is the best cannot be said: {self.why}."
+        return f"{self._sure()} {self._rivals()}"
+
+    def _sure(self) -> str:
+        if self.kind == "estimate":
+            over = "over " if self.level >= ESTIMATE_CAP else ""
+            return f"{self.label} is the best by {over}{percent(self.level)}, estimated: {self.why}."
+        if self.level <= 0:
+            return f"Not sure yet that {self.label} is the best (valid whenever you look)."
+        return f"{percent(self.level)} sure that {self.label} is the best (valid whenever you look)."
+
+    def _rivals(self) -> str:
+        if not self.rivals:
+            return "No other may be better." if self.arms > 1 else "There is no other."
+        by = "" if math.isinf(self.could_lose) else f", by at most {plain(self.could_lose, 3)}"
+        return f"{len(self.rivals):,} of {self.arms:,} may still be better{by}."
+
+    def __str__(self) -> str:
+        return "\n".join([self.sentence, *(f"- {line}" for line in self.assumes)])
+
+    def table(self, labels: "tuple[str, ...]") -> str:
+        """Return the rivals as a table, the one that could be ahead by most first; at most twenty.
+
+        Args:
+            labels: the names of all arms.
+
+        >>> print(Confidence(0, "a", 0.5, 0.25, 0.95, (1,), (0.25,), "valid", "", (), (0,), (4,), 2).table(("a", "b")))
+        arm  could be ahead by
+        b                 0.25
+        """
+        shown = list(zip(self.rivals, self.could_be_ahead, strict=True))[:MOST_RIVALS_NAMED]
+        rows = [(labels[arm], "any amount" if math.isinf(by) else plain(by, 3)) for arm, by in shown]
+        more = len(self.rivals) - len(shown)
+        return "\n".join([*columns([("arm", "could be ahead by"), *rows]), *([f"and {more:,} more"] if more else [])])
+
+
+def percent(level: float) -> str:
+    """Return a level in percent, rounded down: it is not said to be surer than it is.
+
+    >>> percent(0.979), percent(0.99678), percent(0.9999999)
+    ('97 %', '99.6 %', 'over 99.9 %')
+    """
+    if level < WHOLE_PERCENTS_BELOW:
+        return f"{math.floor(100 * level)} %"
+    if level > MOST_SAID:
+        return f"over {plain(100 * MOST_SAID)} %"
+    return f"{math.floor(1000 * level) / 10:.1f} %"
+
 
 def checked_level(level: object) -> float:
     """Return a level of confidence; refuse all that is not strictly between 0 and 1.
@@ -73,106 +127,36 @@ def checked_level(level: object) -> float:
     return value
 
 
-def confidence_of(state: State, best: int, level: float) -> Confidence:
-    """Say how sure it is that an arm is the best of all active ones.
+def confidence_record(found: Confidence) -> dict[str, Any]:
+    """Return the answer ready for JSON, with its sentence; what is infinite is None.
 
-    Args:
-        state: what was learned.
-        best: the arm that it is about.
-        level: at which rivals and the possible loss are given.
+    >>> answer = Confidence(0, "a", 0.5, math.inf, 0.95, (1,), (math.inf,), "valid", "", (), (0,), (4,), 2)
+    >>> confidence_record(answer)["could_be_ahead"]
+    [None]
     """
-    stats, fidelities = state.stats, state.fidelities
-    if fidelities.concentration is None or not has_evidence(fidelities.tails[-1]):
-        return _withheld(state, best, level, "nothing is known of the noise")
-    counted = _counted(state)
-    return _valid(state, confidence(stats, fidelities, best, state.roster, counted, level), level)
+    record = {**asdict(found), "sentence": found.sentence}
+    record["could_lose"] = _finite(found.could_lose)
+    record["could_be_ahead"] = [_finite(by) for by in found.could_be_ahead]
+    return {name: list(value) if isinstance(value, tuple) else value for name, value in record.items()}
 
 
-def _valid(state: State, claim: Claim, level: float) -> Confidence:
-    return Confidence(
-        claim.arm,
-        state.labels[claim.arm],
-        claim.level,
-        claim.could_lose,
-        level,
-        claim.rivals,
-        claim.could_be_ahead,
-        "valid",
-        "",
-        _assumptions(state, claim.fidelities),
-        claim.fidelities,
-        _results(state.stats, claim.fidelities),
-        int(state.stats.active.sum()),
-    )
+def confidence_from_record(record: Mapping[str, Any]) -> Confidence:
+    """Return the answer that :func:`confidence_record` wrote.
+
+    >>> answer = Confidence(0, "a", 0.5, math.inf, 0.95, (1,), (math.inf,), "valid", "", ("x",), (0,), (4,), 2)
+    >>> confidence_from_record(confidence_record(answer)) == answer
+    True
+    """
+    given = {field.name: record[field.name] for field in fields(Confidence)}
+    known: dict[str, Any] = {name: tuple(value) if isinstance(value, list) else value for name, value in given.items()}
+    known["could_lose"] = _infinite(record["could_lose"])
+    known["could_be_ahead"] = tuple(_infinite(by) for by in record["could_be_ahead"])
+    return Confidence(**known)
 
 
-def _withheld(state: State, best: int, level: float, why: str) -> Confidence:
-    others = state.stats.active.copy()
-    others[best] = False
-    rivals = tuple(np.flatnonzero(others).tolist())
-    return Confidence(
-        best,
-        state.labels[best],
-        0.0,
-        math.inf,
-        level,
-        rivals,
-        (math.inf,) * len(rivals),
-        "withheld",
-        why,
-        (),
-        (),
-        (),
-        len(rivals) + 1,
-    )
+def _finite(value: float) -> float | None:
+    return value if math.isfinite(value) else None
 
 
-def _counted(state: State) -> BoolArray:
-    """Which fidelities count: those of known noise and known biases that no arm's results refute; shape (M,)."""
-    fidelities = state.fidelities
-    refuted = _refuted(state)
-    known = [
-        has_evidence(tail) and m not in refuted and (fidelities.biases is not None or m == len(fidelities) - 1)
-        for m, tail in enumerate(fidelities.tails)
-    ]
-    return np.array(known)
-
-
-def _refuted(state: State) -> set[int]:
-    """The fidelities whose biases results refute, or once refuted, whether or not the policy uses biases."""
-    now = refuting_now(state.stats, state.fidelities)
-    return {fidelity for fidelity, *_ in now} | {fidelity for fidelity, _ in state.refuted}
-
-
-def _results(stats: Stats, fidelities: tuple[int, ...]) -> tuple[int, ...]:
-    return tuple(int(stats.counts[m, stats.active].sum()) for m in fidelities)
-
-
-def _assumptions(state: State, counted: tuple[int, ...]) -> tuple[str, ...]:
-    fidelities, names = state.fidelities, state.fidelities.labels
-    said = list(dict.fromkeys(_noise(fidelities.tails[m]) for m in counted))
-    below = [m for m in counted if m < len(fidelities) - 1]
-    said += [
-        f"An arm's mean at fidelity {names[m]} lies within {plain(fidelities.known_biases[m])} of that at the highest."
-        for m in below
-    ]
-    said += ["Means do not change over time.", "No result is missing because of its value."]
-    dropped = [m for m in range(len(fidelities)) if m not in counted]
-    said += [f"Results at fidelity {names[m]} do not count: {_why_not(state, m)}." for m in dropped]
-    return tuple(said)
-
-
-def _noise(tail: Concentration) -> str:
-    if type(tail) is Bounded:
-        return f"Rewards lie in {plain(tail.low)} to {plain(tail.high)}."
-    if type(tail) is SubGaussian:
-        return f"Noise is sub-Gaussian with a scale of at most {plain(tail.scale)}."
-    return f"Noise is as {type(tail).__name__} says."
-
-
-def _why_not(state: State, fidelity: int) -> str:
-    if state.fidelities.biases is None:
-        return "its bias is not known"
-    if not has_evidence(state.fidelities.tails[fidelity]):
-        return "no e-process is known for its noise"
-    return "they refute its bias"
+def _infinite(value: float | None) -> float:
+    return math.inf if value is None else float(value)

@@ -11,7 +11,7 @@ from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit, limit, refuting
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, KeptClaims, Play, Stats, audit, limit, refuting
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -35,7 +35,7 @@ from mfbandit.experiment.checks import (
     refuse_in_memory,
     with_capital,
 )
-from mfbandit.experiment.confidence_answer import Confidence, checked_level, confidence_of
+from mfbandit.experiment.confidence_answer import Confidence, checked_level
 from mfbandit.experiment.decisions import decision_of, until_sure
 from mfbandit.experiment.events import (
     ArmAdded,
@@ -64,6 +64,7 @@ from mfbandit.experiment.events import (
     Told,
     Unchanged,
 )
+from mfbandit.experiment.findings import Findings
 from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
@@ -147,6 +148,7 @@ class Experiment:
         if stop is not None:
             self._first["stop"] = stop_record(stop)
         self._log: list[Event] = []
+        self._claims = KeptClaims()
         self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
@@ -401,7 +403,18 @@ class Experiment:
         >>> found.best, round(found.level, 3), round(found.could_lose, 3), found.rivals
         (0, 0.942, 0.018, (1,))
         """
-        return confidence_of(self._state, self.best(), checked_level(level))
+        return self.findings().confidence(checked_level(level))
+
+    def findings(self) -> Findings:
+        """What :meth:`confidence` is computed from: for stores, which compute it while others go on.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.tell(exp.ask(), 0.5)
+        >>> exp.findings().confidence(0.9) == exp.confidence(0.9)
+        True
+        """
+        return Findings.of(self._state, self._claims)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far; see :mod:`mfbandit.core.audit`.

@@ -6,8 +6,9 @@
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
 
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats
 from mfbandit.errors import CapitalExhausted, ExperimentDecided
+from mfbandit.experiment.confidence_answer import Confidence
 from mfbandit.experiment.events import Decided, Event
 from mfbandit.experiment.history import History
 from mfbandit.experiment.stopping import Sure
@@ -187,6 +188,10 @@ class AnyExperiment(Protocol):
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
+        ...
+
+    def confidence(self, level: float = LEVEL) -> Confidence:
+        """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better."""
         ...
 
     def audit(self) -> Audit:

@@ -1,7 +1,10 @@
 """The policies. A new one is a file beside this one and a line here."""
 
+from mfbandit.policies.iise import IISE as IISE
+from mfbandit.policies.lucb import LUCB as LUCB
 from mfbandit.policies.mfada import MFAda as MFAda
 from mfbandit.policies.mfbayes import MFBayes as MFBayes
+from mfbandit.policies.mfgrad import MFGrad as MFGrad
 from mfbandit.policies.mfsure import MFSure as MFSure
 from mfbandit.policies.mftoptwo import MFTopTwo as MFTopTwo
 from mfbandit.policies.mfucb import MFUCB as MFUCB

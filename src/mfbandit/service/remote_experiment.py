@@ -18,11 +18,12 @@ from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
 from mfbandit._internal.typing import JSON, FloatArray, JSONObject
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats, audit
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit
 from mfbandit.errors import CapitalExhausted
 from mfbandit.experiment import (
     FORMAT,
     Asked,
+    Confidence,
     Decided,
     Event,
     History,
@@ -32,7 +33,9 @@ from mfbandit.experiment import (
     Status,
     Sure,
     Told,
+    checked_level,
     checked_stop,
+    confidence_from_record,
     fidelities_from_record,
     from_record,
     plays_until_exhausted,
@@ -211,6 +214,10 @@ class RemoteExperiment:
             _array(found["upper"], math.inf),
             found["kind"],
         )
+
+    def confidence(self, level: float = LEVEL) -> Confidence:
+        """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better."""
+        return confidence_from_record(self._get("/confidence", level=checked_level(level)))
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""

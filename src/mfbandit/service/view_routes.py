@@ -9,7 +9,8 @@ from fastapi.responses import Response, StreamingResponse
 
 from mfbandit._internal.formatting import strict_json
 from mfbandit._internal.limits import MAX_EVENT_NUMBER, MAX_ITEMS_PER_REQUEST, MAX_RHO
-from mfbandit.experiment import fidelities_record, policy_record
+from mfbandit.core import LEVEL
+from mfbandit.experiment import confidence_record, fidelities_record, policy_record
 from mfbandit.service.answers import answer, opened, play_record
 from mfbandit.service.lanes import Lanes
 from mfbandit.service.schemas import ExperimentName
@@ -84,6 +85,18 @@ def add_views(app: FastAPI, store: Store) -> None:
             {"kind": table.kind, "arms": list(table.labels), "fidelities": list(table.fidelities), **arrays}
         )
         return Response(content, media_type="application/json")
+
+    @app.get("/api/experiments/{name}/confidence", tags=["views"])
+    def confidence(
+        name: ExperimentName,
+        level: Annotated[float, Query(gt=0, lt=1, description="Of rivals and the possible loss.")] = LEVEL,
+    ) -> Response:
+        """Say how sure it is that the recommended arm is the best, what could be lost, and which arms may be better.
+
+        ``kind`` is valid, estimate or withheld, and ``why`` says why. It may be looked at after every result. An amount
+        is null where nothing is known.
+        """
+        return answer(confidence_record(store.open(name).confidence(level)))
 
     @app.get("/api/experiments/{name}/audit", tags=["views"])
     def audit(name: ExperimentName) -> Response:

@@ -7,13 +7,14 @@ from dataclasses import replace
 from typing import Any, Self, TypeVar, overload
 
 from mfbandit._internal.validation import positive
-from mfbandit.core import Audit, Bounds, Fidelities, Play, Stats
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats
 from mfbandit.experiment import (
     FORMAT,
     ArmAdded,
     ArmReinstated,
     ArmRestored,
     Asked,
+    Confidence,
     Decided,
     Event,
     Experiment,
@@ -25,6 +26,7 @@ from mfbandit.experiment import (
     Result,
     Status,
     Sure,
+    checked_level,
     plays_until_exhausted,
     status_of,
     to_record,
@@ -267,6 +269,14 @@ class DurableExperiment:
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone."""
         return self._read(lambda core: core.bounds(rho))
+
+    def confidence(self, level: float = LEVEL) -> Confidence:
+        """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better.
+
+        Nobody waits for it: it is computed from a copy of what was learned.
+        """
+        wanted = checked_level(level)
+        return self._read(lambda core: core.findings()).confidence(wanted)
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""

@@ -95,8 +95,8 @@ def statistics_are_a_copy(make: MakeExperiment) -> None:
     require(not known.counts.any(), "later results must not change statistics that were given out")
 
 
-def bounds_and_audit_are_of_all_results(make: MakeExperiment) -> None:
-    """Bounds and the audit are those of the same results in memory."""
+def bounds_audit_and_confidence_are_of_all_results(make: MakeExperiment) -> None:
+    """Bounds, the audit and the confidence are those of the same results in memory."""
     ours, right = make_both(make)
     require_same_plays(ours, right, 40, "before bounds are compared")
     for rho in (None, 1.0):
@@ -105,6 +105,8 @@ def bounds_and_audit_are_of_all_results(make: MakeExperiment) -> None:
             same = np.array_equal(getattr(found, name), getattr(expected, name), equal_nan=True)
             require(same, f"{name} in the bounds must be those of all results")
     require_equal("the audit's warnings", ours.audit().warnings, right.audit().warnings)
+    for level in (0.5, 0.95):
+        require_equal(f"the confidence at {level:g}", ours.confidence(level), right.confidence(level))
 
 
 def notes_are_in_the_log(make: MakeExperiment) -> None:

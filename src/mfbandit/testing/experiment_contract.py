@@ -32,7 +32,7 @@ RULES = (
     _record_rules.pending_plays_are_listed,
     _record_rules.status_is_of_one_moment,
     _record_rules.history_is_in_the_order_of_telling,
-    _record_rules.bounds_and_audit_are_of_all_results,
+    _record_rules.bounds_audit_and_confidence_are_of_all_results,
     _record_rules.notes_are_in_the_log,
     _record_rules.the_log_tells_everything,
 )
