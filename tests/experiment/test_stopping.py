@@ -123,3 +123,13 @@ class TestInput:
     def test_an_experiment_without_a_rule_is_written_as_before(self):
         assert "stop" not in json.loads(in_memory().to_json())
         assert "stop" not in in_memory().definition
+
+
+def test_a_policy_is_never_said_to_be_certain():
+    fid = mfb.Fidelities([1], concentration=mfb.SubGaussian(1e-6))
+    exp = mfb.Experiment(mfb.MFSure(delta=1e-300), arms=2, fidelities=fid)
+    exp.add_results([(0, 0, 1.0, None)] * 9 + [(1, 0, 0.0, None)] * 9)
+    assert exp.decided is not None
+    assert exp.decided.level < 1
+    with pytest.raises(mfb.errors.ExperimentDecided, match=r"99\.99 % sure"):
+        exp.ask()

@@ -116,10 +116,12 @@ def stop_from_record(record: Mapping[str, Any] | None) -> Sure | None:
 def percent(level: float) -> str:
     """A level of confidence, rounded down: it is never said to be higher than it is.
 
-    >>> [percent(level) for level in (0.95, 0.97236, 0.999999)]
-    ['95 %', '97.23 %', '99.99 %']
+    >>> [percent(level) for level in (0.95, 0.97236, 0.999999, 1 - 1e-16)]
+    ['95 %', '97.23 %', '99.99 %', '99.99 %']
     """
     hundredths = math.floor(level * 100 * HUNDREDTHS + 1e-9)  # 0.29 · 10,000 is a little less than 2,900
+    if level < 1:
+        hundredths = min(hundredths, 100 * HUNDREDTHS - 1)
     return f"{hundredths / HUNDREDTHS:g} %"
 
 
