@@ -20,6 +20,7 @@ from mfbandit import (
     Stats,
     SubGaussian,
     check_policy,
+    simulate,
 )
 from mfbandit.policies.mfgrad import MFGradMemory, strongest
 from tests.support import oracle_identification as oracle
@@ -119,6 +120,42 @@ class TestEveryPolicy:
                 policy.decision(experiment.stats, experiment.fidelities)
                 assert not np.isnan(policy.index(experiment.stats, experiment.fidelities)).any()
             json.loads(experiment.to_json())
+
+
+MU3 = np.array([(0.41, 0.45, 0.47, 0.48, 0.5), (0.35, 0.37, 0.38, 0.36, 0.35)])
+MU3 = np.vstack([MU3, [(0.51, 0.56, 0.64, 0.62, 0.61), (0.41, 0.39, 0.4, 0.42, 0.43)]])
+PUBLISHED = {
+    "5x2": Problem(
+        [[0.4, 0.4, 0.4, 0.4, 0.5], [0.5, 0.5, 0.5, 0.5, 0.6]], Fidelities([0.5, 5], [0.1, 0], NOISE), Gaussian(0.1)
+    ),
+    "mu3": Problem(MU3.T, Fidelities([0.1, 0.125, 0.25, 0.5, 1], [0.1, 0.08, 0.04, 0.02, 0], NOISE), Gaussian(0.1)),
+}
+
+
+@pytest.mark.no_cover
+@pytest.mark.parametrize(
+    ("name", "policy", "cost", "error"),
+    [
+        ("5x2", MFGrad(0.1), 472, 32),  # 472 ± 63 by the authors' code, and so on
+        ("5x2", IISE(0.1), 1775, 28),
+        ("5x2", LUCB(0.6, 0.5, 0.1), 2998, 44),
+        # By simulations of the rules as published, in other code.
+        ("5x2", LUCB(0.6, 0.5, 0.1, "B"), 4924, 25),
+        ("5x2", MFGrad(0.1, "decreasing"), 638, 13),
+        ("5x2", IISE(0.1, proved=True), 3617, 18),
+        ("mu3", MFGrad(0.1), 46.6, 1.0),
+        ("mu3", IISE(0.1), 62.6, 0.4),
+        ("mu3", LUCB(0.61, 0.5, 0.1), 499, 3.6),
+        ("mu3", LUCB(0.61, 0.5, 0.1, "B"), 619, 3.6),
+    ],
+    ids=str,
+)
+def test_costs_that_were_published(name, policy, cost, error):
+    """Mean costs within three standard errors of both; and at most δ of the answers are wrong."""
+    problem, runs = PUBLISHED[name], 200
+    found = simulate(problem, policy, capital=1e5, runs=runs, seed=3, grid=1, workers=1)
+    assert (found.answers != problem.means[-1].argmax()).mean() <= policy.delta
+    assert abs(found.spent.mean() - cost) < 3 * np.hypot(error, found.spent.std() / np.sqrt(runs))
 
 
 class TestArguments:

@@ -14,12 +14,15 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfbandit import (
+    IISE,
+    LUCB,
     MFUCB,
     UCB,
     Fidelities,
     Gaussian,
     MFAda,
     MFBayes,
+    MFGrad,
     MFSure,
     MFTopTwo,
     Problem,
@@ -43,24 +46,31 @@ CONTRIBUTING = Path(__file__).parents[2] / "CONTRIBUTING.md"
 # Policies of each engine; one that is registered and has none here fails a test.
 POLICIES: dict[str, list[Any]] = {
     "heap_ucb": [UCB(0.1), UCB(), MFUCB(0.1), MFUCB()],
+    "iise": [IISE(0.01)],
     "kl_ucb": [UCB(0.5, kl=True), MFUCB(0.5, kl=True)],
+    "lucb": [LUCB(0.9, 0.8), LUCB(0.9, 0.5, explore="B", guard=0.3)],
     "mfada": [MFAda()],
     "mfbayes": [MFBayes(), MFBayes(safeguard=0.2, kappa=1.0)],
+    "mfgrad": [MFGrad(0.3, "decreasing")],
     "mfsure": [MFSure(), MFSure(tolerance=0.05)],
 }
+PLAYS = {"iise": 80, "mfgrad": 80}  # 200 of others: these are slow in Python, or make many cheap plays
 CASES = [(name, policy) for name, policies in POLICIES.items() for policy in policies]
 
 if TYPE_CHECKING:  # mypy sees to it that a module has all functions of an engine
-    from mfbandit.simulation.engines import heap_ucb, kl_ucb, mfada, mfbayes, mfsure
+    from mfbandit.simulation.engines import heap_ucb, iise, kl_ucb, lucb, mfada, mfbayes, mfgrad, mfsure
 
     _ENGINES: tuple[
         Engine[UCB | MFUCB, Any, Any],
+        Engine[IISE, Any, Any],
         Engine[UCB | MFUCB, Any, Any],
+        Engine[LUCB, Any, Any],
         Engine[MFAda, Any, Any],
         Engine[MFBayes, Any, Any],
+        Engine[MFGrad, Any, Any],
         Engine[MFSure, Any, Any],
         Engine[Any, Any, Any],
-    ] = (heap_ucb, kl_ucb, mfada, mfbayes, mfsure, greedy_engine)
+    ] = (heap_ucb, iise, kl_ucb, lucb, mfada, mfbayes, mfgrad, mfsure, greedy_engine)
 
 
 @dataclass(frozen=True)
@@ -117,7 +127,7 @@ class TestSameAsThePlainPath:
             assert name == "kl_ucb"
             return
         assert engine is import_module(f"mfbandit.simulation.engines.{name}")
-        n = 200
+        n = PLAYS.get(name, 200)
         plays = engine_plays(problem, policy, n, seed, stretch=stretch)
         assert listed(plays) == policy_plays(problem, policy, n, seed)
 
@@ -132,7 +142,9 @@ class TestSameAsThePlainPath:
         if engine_for(problem, policy) is None:
             assert name == "kl_ucb"
             return
-        capitals = np.array([*sorted({*shares} - {1.0}), 1.0]) * problem.fidelities.costs[-1] * 40
+        capitals = (
+            np.array([*sorted({*shares} - {1.0}), 1.0]) * problem.fidelities.costs[-1] * (PLAYS.get(name, 200) / 5)
+        )
         fast, slow = both_ways(problem, policy, capitals, account, seed)
         assert same(fast, slow)
 

@@ -31,6 +31,11 @@
     widen = true              # raise biases that results refute; false if left out
     lease = 3600              # seconds; 0 is for ever
 
+    [stop]                    # when an experiment is sure enough, and hands out no more plays; never if left out
+    level = 0.95              # how sure it has to be
+    tolerance = 0.01          # how much worse than the best the answer may be; 0 if left out
+    estimates = true          # let an estimate do where noise or biases are not known; false if left out
+
 Every error names the file, the table, the key and the rule.
 """
 
@@ -61,6 +66,7 @@ from mfbandit.cli.toml_table import (
 )
 from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
 from mfbandit.errors import InvalidArgument
+from mfbandit.experiment import Sure
 from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
 from mfbandit.problems import (
     Bernoulli,
@@ -74,7 +80,7 @@ from mfbandit.problems import (
 )
 
 MAX_PROBLEM_ARMS = 10_000_000
-TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment")
+TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment", "stop")
 
 
 class Config:
@@ -208,7 +214,17 @@ class Config:
             fidelities = self.fidelities()
         if options.get("lease") == 0:
             options["lease"] = None
+        if self.has("stop"):
+            options["stop"] = self.stop()
         return {"policy": self.policies()[0], "fidelities": fidelities, **options}
+
+    def stop(self) -> Sure:
+        """[stop]: when an experiment is sure enough."""
+        table = self.table("stop")
+        fields = table.chosen({"level": NUMBER, "tolerance": NUMBER, "estimates": FLAG})
+        table.close()
+        with at(table.where):
+            return Sure(**fields)
 
 
 _KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG, str: TEXT}

@@ -10,7 +10,7 @@ from mfbandit.cli.store_commands import Answer, Call, on_experiment
 from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
-    from mfbandit.experiment import AnyExperiment
+    from mfbandit.experiment import AnyExperiment, Status
     from mfbandit.policies import Policy
 
 
@@ -161,6 +161,42 @@ def _value(text: str) -> bool | int | float | str:
         except ValueError:
             continue
     return text
+
+
+@on_experiment
+def stop(
+    call: Call,
+    level: Annotated[
+        Optional[str],
+        typer.Argument(metavar="LEVEL", help="How sure it has to be, such as 0.95; or never. Without one it is shown."),
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="How much worse than the best the answer may be, in units of reward.")
+    ] = 0.0,
+    estimates: Annotated[
+        bool, typer.Option("--estimates", help="Let an estimate do, where noise or biases are not known.")
+    ] = False,
+    request_key: RequestKey = None,
+) -> Answer:
+    """Set when the experiment is sure enough, and hands out no more plays.
+
+    An experiment that is decided goes on, unless it is sure enough by the new rule. After `never` it goes on even if
+    its policy has a rule of its own, as MFSure does.
+    """
+    from mfbandit.experiment import Sure
+
+    chosen = None if level in (None, "never") else Sure(_number("level", str(level)), tolerance, estimates)
+    with call.experiment(writing=level is not None) as experiment:
+        if level is not None:
+            experiment.set_stop(chosen, request_key=request_key)
+        status = experiment.status()
+    return Answer(f"{call.name}: {_stopping(status)}", {"stop": status["stop"], "decided": status["decided"]})
+
+
+def _stopping(status: "Status") -> str:
+    from mfbandit.cli.status_text import decided_words, stop_words
+
+    return "; ".join(filter(None, (stop_words(status) or "no rule for stopping", decided_words(status))))
 
 
 @on_experiment

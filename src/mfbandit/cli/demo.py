@@ -10,7 +10,14 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Fidelities, SubGaussian
-from mfbandit.errors import CapitalExhausted, ExperimentPaused, NoActiveArms, StoreError, UnknownExperiment
+from mfbandit.errors import (
+    CapitalExhausted,
+    ExperimentDecided,
+    ExperimentPaused,
+    NoActiveArms,
+    StoreError,
+    UnknownExperiment,
+)
 from mfbandit.policies import MFUCB
 from mfbandit.store import DurableExperiment, Store
 
@@ -99,7 +106,7 @@ class Crowd(threading.Thread):
                 play = self._experiment.ask()
                 self._experiment.tell(play, self._visitors.clicks(play.arm, play.fidelity, self._rng))
                 due += self._pause
-            except (CapitalExhausted, ExperimentPaused, NoActiveArms):
+            except (CapitalExhausted, ExperimentDecided, ExperimentPaused, NoActiveArms):
                 due = time.monotonic() + RETRY_SECONDS
             except (StoreError, UnknownExperiment):
                 return  # the store was closed, or somebody deleted the experiment

@@ -29,7 +29,8 @@ def create(
 
     [experiment] has arms (names, or how many), and optionally capital, lease (seconds, 0 for none) and widen (true:
     biases that results refute are raised at once). [fidelities] and [[policies]] are as for simulate; the first policy
-    is used, MFUCB by default. A file for simulate will do, too: its [problem] says how many arms there are, and what is
+    is used, MFUCB by default. [stop] has level, tolerance and estimates: when it is sure enough, and hands out no more
+    plays. A file for simulate will do, too: its [problem] says how many arms there are, and what is
     known of the fidelities.
     """
     from mfbandit.cli.config import Config

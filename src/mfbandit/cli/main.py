@@ -270,6 +270,7 @@ EXPERIMENT_COMMANDS = {
     "policy": Command(control_commands.policy, "ads.db ads MFUCB --rho 1", NEGATIVE_NUMBERS),
     "confidence": Command(experiment_commands.confidence, "ads.db ads --level 0.9"),
     "audit": Command(experiment_commands.audit, "ads.db ads"),
+    "stop": Command(control_commands.stop, "ads.db ads 0.95 --tolerance 0.01"),
     "biases": Command(control_commands.biases, "ads.db ads 0.3,0.15,0"),
     "note": Command(control_commands.note, 'ads.db ads "the landing page changed"'),
     "export": Command(exchange_commands.export, "ads.db ads --out plays.csv"),

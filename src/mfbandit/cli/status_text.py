@@ -2,7 +2,7 @@
 
 from mfbandit._internal.formatting import plain
 from mfbandit.core import Bounds
-from mfbandit.experiment import Status
+from mfbandit.experiment import Decided, Status, decision_text, stop_from_record
 
 
 def status_text(record: Status, confidence: str = "") -> str:
@@ -33,9 +33,11 @@ def status_text(record: Status, confidence: str = "") -> str:
         "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
         "arms": _arms(record),
         "best so far": _best(record),
-        **({"confidence": confidence} if confidence else {}),
+        "confidence": confidence,
+        "stops when": stop_words(record),
+        "decided": decided_words(record),
     }
-    return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines.items())])
+    return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines.items() if text)])
 
 
 def _policy(record: Status) -> str:
@@ -65,6 +67,22 @@ def _best(record: Status) -> str:
         return best
     other = "" if record["runner_up"] is None else f" (or {record['runner_up_label']}, arm {record['runner_up']})"
     return f"{best}, in doubt{other}: {record['doubt']}"
+
+
+def stop_words(record: Status) -> str:
+    """The rule for stopping; empty without one.
+
+    >>> stop_words({"stop": {"level": 0.95, "tolerance": 0.01, "estimates": False}})
+    '95 % sure that no other arm is better by more than 0.01'
+    """
+    rule = stop_from_record(record["stop"])
+    return "" if rule is None else rule.sentence
+
+
+def decided_words(record: Status) -> str:
+    """What was decided; empty as long as it goes on."""
+    known = record["decided"]
+    return "" if known is None else decision_text(Decided(**known), str(record["decided_label"]))
 
 
 def leading_arms(bounds: Bounds, record: Status, top: int) -> str:

@@ -27,6 +27,12 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
         str, typer.Argument(metavar="MODULE:OBJECTIVE", help="A function of a play, such as lab:dig.")
     ],
     plays: Annotated[Optional[int], typer.Option(min=0, help="Stop after so many plays.")] = None,
+    until_sure: Annotated[
+        Optional[float], typer.Option(help="Stop when it is so sure of the best arm, such as 0.95.")
+    ] = None,
+    tolerance: Annotated[
+        float, typer.Option(help="With --until-sure: how much worse than the best the answer may be.")
+    ] = 0.0,
     timeout: Annotated[Optional[float], typer.Option(help="Seconds that a play may take before it fails.")] = None,
     retries: Annotated[int, typer.Option(min=0, help="How often a failed play is tried again.")] = 0,
     lease: Annotated[
@@ -44,7 +50,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
         typer.Option("--leave", help="End when no play fits, even if other workers' plays may make room."),
     ] = False,
 ) -> Answer:
-    """Make plays of an experiment until the capital is spent.
+    """Make plays of an experiment until the capital is spent, or it is decided.
 
     Ask for a play, make it, tell the result; and again.
 
@@ -54,7 +60,11 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
     A result that cannot be told is kept in a file, and told when the store is back, or by the next worker.
     """
     from mfbandit.execution import InlineExecutor, run
+    from mfbandit.experiment import Sure
 
+    if until_sure is None and tolerance:
+        raise InvalidArgument(f"--tolerance must be given with --until-sure, got {tolerance:g} alone")
+    until = None if until_sure is None else Sure(until_sure, tolerance)
     function = imported_objective(objective)
     with _sigterm_as_interrupt() as ended, call.store(writing=True, patience=patience) as store:
         try:
@@ -67,6 +77,7 @@ def work(  # noqa: PLR0913, PLR0917 - options of a command
                 seed=seed,
                 plays=plays,
                 lease=lease,
+                until=until,
                 stay=not leave,
                 spool=spool,
             )

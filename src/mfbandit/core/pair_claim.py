@@ -237,14 +237,21 @@ def all_ruled_out(
         leader = Pool.of(stats, fidelities, np.full(len(rivals), arm), counted)
         costs = explanation(leader, Pool.of(stats, fidelities, rivals, counted), np.full(len(rivals), ahead)).cost
         return bool((costs >= needed).all())
-    first = _results(stats, arm, noise)
+    first = results_of(stats, arm, noise)
     return all(
-        math.isnan(open_mean(first, _results(stats, rival, noise), noise, ahead, enough, start))
+        math.isnan(open_mean(first, results_of(stats, rival, noise), noise, ahead, enough, start))
         for rival, enough, start in zip(rivals.tolist(), needed.tolist(), starts.tolist(), strict=True)
     )
 
 
-def _results(stats: Stats, arm: int, noise: Noise) -> ResultsByFidelity:
+def results_of(stats: Stats, arm: int, noise: Noise) -> ResultsByFidelity:
+    """Return the results of one arm.
+
+    Args:
+        stats: results, shape (M, K).
+        arm: which.
+        noise: of the M fidelities.
+    """
     counts, sums = stats.counts[:, arm].astype(np.float64).tolist(), stats.sums[:, arm].tolist()
     cells = zip(counts, sums, noise.lows, noise.widths, strict=True)
     return ResultsByFidelity(counts, sums, [mixture_constant(*cell) if cell[0] > 0 else 0.0 for cell in cells])

@@ -13,6 +13,7 @@ from mfbandit.core import Play
 from mfbandit.errors import (
     CapitalExhausted,
     ExecutorBroken,
+    ExperimentDecided,
     ExperimentPaused,
     MFBanditError,
     NoActiveArms,
@@ -63,6 +64,7 @@ class RunLoop:
         self._asked = 0
         self._no_play: Exception | None = None  # why no play could be asked for
         self._unanswered: tuple[int, str] | None = None  # how many plays were asked for, and the key of that request
+        self._is_sure, self._look_at = False, 0.0  # when to look again
         self._first_progress: RunProgress | None = None
         self._last_progress: RunProgress | None = None
 
@@ -121,14 +123,24 @@ class RunLoop:
             return
         with self._hold_interrupts():
             try:
+                self._check_not_sure()
                 plays = self._ask_for(free)
-            except (CapitalExhausted, NoActiveArms, ExperimentPaused, StoreUnavailable) as reason:
+            except (CapitalExhausted, ExperimentDecided, NoActiveArms, ExperimentPaused, StoreUnavailable) as reason:
                 self._no_play = reason
                 self._say_why(reason)
                 return
             self._say_why(None)
             self._asked += len(plays)
             self.runner.add(seeded(play, self._options.seed) for play in plays)
+
+    def _check_not_sure(self) -> None:
+        """Raise an error if it is sure enough for this run to end; once it was, it is."""
+        rule, now = self._options.until, time.monotonic()
+        if rule is not None and not self._is_sure and (not self._experiment.remote or now >= self._look_at):
+            self._look_at = now + POLL_SECONDS
+            self._is_sure = self._experiment.is_sure(rule)
+        if self._is_sure:
+            raise ExperimentDecided("it is sure enough of the best arm")
 
     def _ask_for(self, number: int) -> list[Play]:
         if not self._experiment.shared:
@@ -188,6 +200,13 @@ class RunLoop:
                 raise reason
             case ExperimentPaused() | StoreUnavailable():
                 return False
+        return self._ends_by_itself()
+
+    def _ends_by_itself(self) -> bool:
+        """Whether it is decided, or the capital is spent for good."""
+        if isinstance(self._no_play, ExperimentDecided):
+            self.ended = "it is sure enough of the best arm" if self._is_sure else "the experiment is decided"
+            return True
         self.ended = "the capital is spent"
         return not (self._options.stay and self._experiment.reserved > 0)  # others' plays may fail and make room
 

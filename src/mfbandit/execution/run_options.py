@@ -8,7 +8,7 @@ from mfbandit._internal.validation import positive, whole
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit.errors import InvalidArgument
 from mfbandit.execution.attempt import Objective
-from mfbandit.experiment import AnyExperiment
+from mfbandit.experiment import AnyExperiment, Sure, checked_stop
 
 
 @dataclass(frozen=True)
@@ -26,6 +26,7 @@ class RunOptions:
     seed: int = 0
     plays: int | None = None
     ahead: int = 0
+    until: Sure | None = None
     stay: bool = False
     spool: str | os.PathLike[str] | None = None
 
@@ -37,6 +38,7 @@ class RunOptions:
         if self.plays is not None:
             _check_not_negative("plays", self.plays)
         _check_not_negative("ahead", self.ahead)
+        checked_stop(self.until, "until")
         if self.spool is not None:
             object.__setattr__(self, "spool", _checked_folder(self.spool))
         if not callable(self.objective):

@@ -12,7 +12,7 @@ from mfbandit.execution.outcomes import Failure
 from mfbandit.execution.run_loop import SHUTDOWN_PATIENCE_SECONDS, RunLoop
 from mfbandit.execution.run_options import RunOptions, checked_lease
 from mfbandit.execution.worker_pool import worker_pool
-from mfbandit.experiment import AnyExperiment
+from mfbandit.experiment import AnyExperiment, Sure
 
 
 @dataclass(frozen=True)
@@ -56,11 +56,12 @@ def run(  # noqa: PLR0913 - options with names and defaults
     plays: int | None = None,
     ahead: int = 0,
     lease: float | None = None,
+    until: Sure | None = None,
     stay: bool = False,
     spool: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Ran:
-    """Make the plays of an experiment on the workers of an executor until its capital is spent.
+    """Make the plays of an experiment on the workers of an executor until its capital is spent, or it is decided.
 
     Each worker has one play at a time. With one worker these are the plays of a plain loop of ask and tell. With more,
     each is asked for as soon as a worker is free, with the others pending. An attempt fails if the objective raises,
@@ -89,6 +90,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
         ahead: how many plays more than there are workers to hand out, for a cluster whose latency is long against a
             play; they are asked for with less known.
         lease: seconds of the plays' leases, for an experiment in a store; its own by default.
+        until: how sure it has to be of the best arm for this run to end; the experiment itself can go on. A service is
+            asked once a second at most.
         stay: wait, when the capital is spent, while others have pending plays that may yet fail and make room.
         spool: a folder for results that cannot be told; by default mfbandit in the user's state folder
             ($XDG_STATE_HOME, or ~/.local/state).
@@ -110,7 +113,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     >>> exp.arms[exp.best()], exp.spent, len(ran.failures), ran.ended
     ('b', 200.0, 0, 'the capital is spent')
     """
-    options = RunOptions(objective, retries, timeout, seed, plays, ahead, stay, spool)
+    options = RunOptions(objective, retries, timeout, seed, plays, ahead, until, stay, spool)
     seconds = checked_lease(experiment, lease)
     pool = worker_pool(executor, workers, objective)
     with progress_display(progress) as display, keep_interrupts() as interrupts:

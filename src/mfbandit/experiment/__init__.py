@@ -19,7 +19,6 @@ from mfbandit.experiment.confidence_answer import (
     confidence_from_record,
     confidence_record,
 )
-from mfbandit.experiment.decisions import until_sure
 from mfbandit.experiment.events import (
     FIELDS,
     ArmAdded,
@@ -60,7 +59,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
-from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
+from mfbandit.experiment.stopping import Sure, checked_rule, checked_stop, decision_text, stop_from_record, stop_record
 from mfbandit.experiment.trend import ConfidenceTrend, TrendPoint
 
 __all__ = [
@@ -111,6 +110,7 @@ __all__ = [
     "checked_capital",
     "checked_choice",
     "checked_level",
+    "checked_rule",
     "checked_stop",
     "confidence_from_record",
     "confidence_record",
@@ -131,5 +131,4 @@ __all__ = [
     "to_record",
     "to_row",
     "unpack",
-    "until_sure",
 ]

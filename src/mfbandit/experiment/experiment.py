@@ -36,7 +36,7 @@ from mfbandit.experiment.checks import (
     with_capital,
 )
 from mfbandit.experiment.confidence_answer import Confidence, checked_level
-from mfbandit.experiment.decisions import decision_of, until_sure
+from mfbandit.experiment.decisions import Decisions
 from mfbandit.experiment.events import (
     ArmAdded,
     ArmReinstated,
@@ -83,7 +83,7 @@ from mfbandit.experiment.serialization import (
 )
 from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
-from mfbandit.experiment.stopping import Sure, checked_stop, decision_text, stop_from_record, stop_record
+from mfbandit.experiment.stopping import Sure, checked_rule, checked_stop, decision_text, stop_from_record, stop_record
 from mfbandit.policies import Policy, uses_biases
 
 FAILURES_IN_A_ROW = 3
@@ -149,6 +149,7 @@ class Experiment:
             self._first["stop"] = stop_record(stop)
         self._log: list[Event] = []
         self._claims = KeptClaims()
+        self._decisions = Decisions(self)
         self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
@@ -190,6 +191,12 @@ class Experiment:
     def stop(self) -> Sure | None:
         """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
         return self._state.stop
+
+    @property
+    def may_stop(self) -> bool:
+        """Whether each result may decide it: it is not decided yet, and there is a rule or the policy has one."""
+        state = self._state
+        return state.decided is None and (state.stop is not None or (state.policy_decides and state.decide is not None))
 
     @property
     def id(self) -> str:
@@ -405,6 +412,17 @@ class Experiment:
         """
         return self.findings().confidence(checked_level(level))
 
+    def is_sure(self, rule: Sure) -> bool:
+        """Whether it is sure enough by this rule now; :meth:`confidence` says how sure. It changes nothing.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([(0, 0, 1.0, None)] * 8 + [(1, 0, 0.0, None)] * 8)
+        >>> exp.is_sure(Sure(0.9)), exp.is_sure(Sure(0.99999))
+        (True, False)
+        """
+        return self._decisions.by_rule(checked_rule(rule)) is not None
+
     def findings(self) -> Findings:
         """What :meth:`confidence` is computed from: for stores, which compute it while others go on.
 
@@ -491,7 +509,7 @@ class Experiment:
         >>> exp.spent
         5.0
         """
-        return plays_until_exhausted(self.ask, until_sure(self, until))
+        return plays_until_exhausted(self, until)
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
@@ -1061,7 +1079,7 @@ class Experiment:
 
     def _decide(self) -> None:
         """Say so in the log if it is decided now; once said, it stays."""
-        if self._state.decided is None and (found := decision_of(self)) is not None:
+        if self._state.decided is None and (found := self._decisions.now()) is not None:
             self._add(found)
 
     def _say_refuted(self, found: Sequence[tuple[int, int, float]]) -> None:

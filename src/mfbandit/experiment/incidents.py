@@ -1,13 +1,14 @@
-"""Warnings about what went wrong around the plays: arms that were set aside, and capital that was overspent."""
+"""Warnings about what goes wrong around the plays: arms set aside, capital overspent, a rule that cannot be met."""
 
 from mfbandit._internal.formatting import readable
 from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit.core import limit
+from mfbandit.experiment.decisions import can_be_met
 from mfbandit.experiment.state import State
 
 
 def incidents_of(state: State, failures: int) -> list[str]:
-    """Warn of every arm that is set aside, by name, and of spending beyond the capital.
+    """Warn of every arm that is set aside, by name, of spending beyond the capital, and of a rule that cannot be met.
 
     Args:
         state: of the experiment.
@@ -20,7 +21,8 @@ def incidents_of(state: State, failures: int) -> list[str]:
     >>> incidents_of(exp.folded, failures=3)
     ['WARNING: ad-1 was set aside after 3 failures in a row; `restore_arm` brings it back']
     """
-    return [f"WARNING: {text}" for text in (*_set_aside(state, failures), *_overspent(state))]
+    found = (*_set_aside(state, failures), *_overspent(state), *_cannot_stop(state))
+    return [f"WARNING: {text}" for text in found]
 
 
 def _set_aside(state: State, failures: int) -> list[str]:
@@ -37,3 +39,10 @@ def _overspent(state: State) -> list[str]:
         return []
     why = "results came after their plays had expired" if state.late else "results cost more than was left"
     return [f"spent {readable(spent)} of {readable(capital)}: {why}"]
+
+
+def _cannot_stop(state: State) -> list[str]:
+    if state.stop is None or can_be_met(state.stop, state):
+        return []
+    rule = "the rule for stopping cannot be met, as nothing is known of the noise"
+    return [f"{rule}; `set_stop` with estimates=True lets an estimate do"]

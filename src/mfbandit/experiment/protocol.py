@@ -3,7 +3,7 @@
 :func:`~mfbandit.check_experiment` checks a kind of your own. ``run``, the search and the command line take any.
 """
 
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
 
 from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats
@@ -11,7 +11,7 @@ from mfbandit.errors import CapitalExhausted, ExperimentDecided
 from mfbandit.experiment.confidence_answer import Confidence
 from mfbandit.experiment.events import Decided, Event
 from mfbandit.experiment.history import History
-from mfbandit.experiment.stopping import Sure
+from mfbandit.experiment.stopping import Sure, checked_stop
 from mfbandit.policies import Policy
 
 Result: TypeAlias = tuple[Play | str, float, float | None]
@@ -53,6 +53,7 @@ class Status(TypedDict):
     paused: bool
     stop: dict[str, Any] | None
     decided: dict[str, Any] | None
+    decided_label: str | None
     warnings: list[str]
 
 
@@ -194,6 +195,10 @@ class AnyExperiment(Protocol):
         """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better."""
         ...
 
+    def is_sure(self, rule: Sure) -> bool:
+        """Whether it is sure enough by this rule now; it changes nothing."""
+        ...
+
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         ...
@@ -214,8 +219,8 @@ class AnyExperiment(Protocol):
         """The next play to make, or the next ``n``."""
         ...
 
-    def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         ...
 
     def tell(
@@ -295,21 +300,25 @@ class AnyExperiment(Protocol):
         ...
 
 
-def plays_until_exhausted(ask: Callable[[], Play], enough: Callable[[], bool] = lambda: False) -> Iterator[Play]:
-    """What ``ask`` gives, again and again until the capital is exhausted or the experiment is decided.
+def plays_until_exhausted(experiment: AnyExperiment, until: Sure | None = None) -> Iterator[Play]:
+    """Ask again and again until the capital is exhausted, the experiment is decided, or it is sure enough.
 
     Args:
-        ask: asks for one play.
-        enough: tells before each play whether to end at once.
+        experiment: of any kind.
+        until: how sure it has to be for this loop to end; None is never.
 
     >>> from mfbandit import UCB, Bounded, Experiment
     >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), capital=5)
-    >>> len(list(plays_until_exhausted(exp.ask)))
+    >>> len(list(plays_until_exhausted(exp)))
     5
     """
-    while not enough():
+    return _plays(experiment, checked_stop(until, "until"))  # checked at once, and not with the first play
+
+
+def _plays(experiment: AnyExperiment, until: Sure | None) -> Iterator[Play]:
+    while until is None or not experiment.is_sure(until):
         try:
-            play = ask()
+            play = experiment.ask()
         except (CapitalExhausted, ExperimentDecided):
             return
         yield play

@@ -26,7 +26,7 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
     >>> found["state"], found["spent"], found["results"], found["best_label"]
     ('running', 1.0, [1], 'a')
     """
-    labels, headline = experiment.arms, experiment.headline()
+    labels, headline, decided = experiment.arms, experiment.headline(), experiment.decided
     best, other = headline.best, headline.runner_up
     return {
         "id": experiment.id,
@@ -51,6 +51,7 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "widen": experiment.widen,
         "paused": experiment.paused,
         "stop": stop_record(experiment.stop),
-        "decided": None if experiment.decided is None else asdict(experiment.decided),
+        "decided": None if decided is None else asdict(decided),
+        "decided_label": None if decided is None else labels[decided.arm],
         "warnings": [*(experiment.audit().warnings if experiment.refuted else ()), *experiment.incidents],
     }

@@ -3,17 +3,13 @@
 import math
 from collections.abc import Mapping
 from dataclasses import asdict, dataclass
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.validation import flag, number, shown
 from mfbandit.errors import InvalidArgument
+from mfbandit.experiment.confidence_answer import Confidence, checked_level, percent
 from mfbandit.experiment.events import Decided
-
-if TYPE_CHECKING:
-    from mfbandit.experiment.confidence_answer import Confidence
-
-HUNDREDTHS = 100  # of a per cent: levels are shown with two decimals
 
 
 @dataclass(frozen=True)
@@ -42,16 +38,25 @@ class Sure:
     estimates: bool = False
 
     def __post_init__(self) -> None:
-        level, tolerance = number("level", self.level), number("tolerance", self.tolerance)
-        if not 0 < level < 1:
-            raise InvalidArgument(f"level must lie strictly between 0 and 1, got {shown(self.level)}")
+        level, tolerance = checked_level(self.level), number("tolerance", self.tolerance)
         if tolerance < 0:
             raise InvalidArgument(f"tolerance must be at least 0, got {shown(self.tolerance)}")
         object.__setattr__(self, "level", level)
         object.__setattr__(self, "tolerance", tolerance)
         flag("estimates", self.estimates)
 
-    def met_by(self, found: "Confidence") -> bool:
+    @property
+    def sentence(self) -> str:
+        """When it is sure enough, for people.
+
+        >>> Sure(0.95, tolerance=0.01).sentence
+        '95 % sure that no other arm is better by more than 0.01'
+        """
+        by = f" by more than {plain(self.tolerance)}" if self.tolerance else ""
+        estimated = ", or so estimated" if self.estimates else ""
+        return f"{plain(100 * self.level, 10)} % sure that no other arm is better{by}{estimated}"
+
+    def met_by(self, found: Confidence) -> bool:
         """Tell whether it is sure enough.
 
         Args:
@@ -69,13 +74,25 @@ class Sure:
         within = found.at_level >= self.level and found.could_lose <= self.tolerance
         return found.level >= self.level or within
 
-    def decision(self, found: "Confidence") -> Decided | None:
+    def decision(self, found: Confidence) -> Decided | None:
         """The decision that follows; None as long as it is not sure enough."""
         if not self.met_by(found):
             return None
         # Within the tolerance it is as sure as the rule says, or more where that holds without one.
         loss = found.could_lose if math.isfinite(found.could_lose) else None
         return Decided(found.best, max(found.level, self.level), loss, self.tolerance, found.kind)
+
+
+def checked_rule(rule: object) -> Sure:
+    """Return a rule for stopping; refuse everything else.
+
+    >>> checked_rule(0.95)
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: rule must be a Sure, got 0.95
+    """
+    if not isinstance(rule, Sure):
+        raise InvalidArgument(f"rule must be a Sure, got {rule!r}")
+    return rule
 
 
 def checked_stop(stop: object, name: str = "stop") -> Sure | None:
@@ -111,18 +128,6 @@ def stop_from_record(record: Mapping[str, Any] | None) -> Sure | None:
     if not isinstance(record, Mapping) or not record.keys() <= set(fields):
         raise InvalidArgument(f"stop must have the fields {', '.join(fields)}, got {shown(record)}")
     return Sure(**record)
-
-
-def percent(level: float) -> str:
-    """A level of confidence, rounded down: it is never said to be higher than it is.
-
-    >>> [percent(level) for level in (0.95, 0.97236, 0.999999, 1 - 1e-16)]
-    ['95 %', '97.23 %', '99.99 %', '99.99 %']
-    """
-    hundredths = math.floor(level * 100 * HUNDREDTHS + 1e-9)  # 0.29 · 10,000 is a little less than 2,900
-    if level < 1:
-        hundredths = min(hundredths, 100 * HUNDREDTHS - 1)
-    return f"{hundredths / HUNDREDTHS:g} %"
 
 
 def decision_text(decided: Decided, label: str) -> str:

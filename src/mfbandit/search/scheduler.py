@@ -7,7 +7,7 @@ from dataclasses import replace
 import numpy as np
 
 from mfbandit.core import Concentration, Fidelities, Play, Stats, SubGaussian
-from mfbandit.errors import CapitalExhausted, InvalidArgument, NoActiveArms
+from mfbandit.errors import CapitalExhausted, ExperimentDecided, InvalidArgument, NoActiveArms
 from mfbandit.experiment import Experiment, check_is_policy, checked_capital
 from mfbandit.policies import Decides, MFBayes, Policy, Remembers
 from mfbandit.policies.gaussian_chain import GaussianChain
@@ -87,7 +87,7 @@ class SearchScheduler:
         while not self._over and (len(asked) < batch or (not self.seconds and self._wants_untried_candidate())):
             try:
                 play = self.experiment.ask()
-            except (CapitalExhausted, NoActiveArms):
+            except (CapitalExhausted, ExperimentDecided, NoActiveArms):
                 break
             asked.append((play, int(self._asked[play.fidelity, play.arm])))
             self._asked[play.fidelity, play.arm] += 1

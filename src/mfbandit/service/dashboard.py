@@ -16,6 +16,7 @@ from starlette.concurrency import run_in_threadpool
 from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.limits import MAX_EVENT_NUMBER, MAX_FORM_FIELDS, SESSION_SECONDS
 from mfbandit.errors import InvalidArgument, MFBanditError
+from mfbandit.service.certainty import CertaintyWatch
 from mfbandit.service.error_handlers import log_internal_error, request_name
 from mfbandit.service.lanes import Lanes
 from mfbandit.service.list_rows import ListRows
@@ -281,14 +282,15 @@ def _cookie(request: Request) -> dict[str, Any]:
 
 
 def _add_views(app: FastAPI, store: Store, pages: Pages) -> None:
-    rows = ListRows(store)
+    rows, watch = ListRows(store), CertaintyWatch()
 
     def listing(request: Request, template: str, after: int) -> Response:
         names, following = store.list_page(after=after, limit=EXPERIMENTS_PER_PAGE)
         return pages.show(request, template, experiments=rows.of(names), after=after, next_page=following)
 
     def view(request: Request, template: str, name: str) -> Response:
-        return pages.show(request, template, view=experiment_view(store.open(name)))
+        experiment = store.open(name)
+        return pages.show(request, template, view=experiment_view(experiment, watch.of(experiment)))
 
     @app.get("/", include_in_schema=False)
     def start(request: Request, after: After = 0) -> Response:

@@ -19,7 +19,7 @@ from mfbandit._internal.typing import JSON, FloatArray, JSONObject
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
 from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit
-from mfbandit.errors import CapitalExhausted
+from mfbandit.errors import CapitalExhausted, NoResults
 from mfbandit.experiment import (
     FORMAT,
     Asked,
@@ -34,6 +34,7 @@ from mfbandit.experiment import (
     Sure,
     Told,
     checked_level,
+    checked_rule,
     checked_stop,
     confidence_from_record,
     fidelities_from_record,
@@ -219,6 +220,14 @@ class RemoteExperiment:
         """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better."""
         return confidence_from_record(self._get("/confidence", level=checked_level(level)))
 
+    def is_sure(self, rule: Sure) -> bool:
+        """Whether it is sure enough by this rule now; it changes nothing."""
+        level = checked_rule(rule).level
+        try:
+            return rule.met_by(self.confidence(level))
+        except NoResults:
+            return False
+
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         known = self._get("/stats")
@@ -281,9 +290,9 @@ class RemoteExperiment:
             body["lease"] = positive("lease", lease)
         return [_play(record) for record in self._post("/ask", body)["plays"]]
 
-    def plays(self) -> Iterator[Play]:
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
-        return plays_until_exhausted(self.ask)
+        return plays_until_exhausted(self, until)
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None

@@ -268,6 +268,7 @@ class Status(BaseModel):
     paused: bool
     stop: dict[str, Any] | None
     decided: dict[str, Any] | None
+    decided_label: str | None
     warnings: list[str]
 
 

@@ -21,15 +21,21 @@ from mfbandit.experiment import (
     ArmRetired,
     ArmSetAside,
     BiasRefuted,
+    Decided,
     Event,
     Failed,
     Headline,
     LeasesExtended,
+    StopSet,
     Told,
     bounds_of,
     conflicting,
+    decision_text,
+    stop_from_record,
 )
 from mfbandit.policies import Policy, uses_biases
+from mfbandit.service.certainty import UNKNOWN, Certainty
+from mfbandit.service.certainty_view import certainty_view
 from mfbandit.store import DurableExperiment, RecentActivity
 
 LEADING_ARMS_SHOWN = 12
@@ -97,8 +103,12 @@ def unread_row(name: str, state: str, detail: str) -> dict[str, Any]:
     return {"name": name, "state": state, "detail": detail}
 
 
-def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
+def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOWN) -> dict[str, Any]:
     """Return everything on the page of an experiment.
+
+    Args:
+        experiment: the experiment.
+        certainty: how sure it is, computed before.
 
     >>> import tempfile
     >>> from mfbandit import UCB, Bounded, Store
@@ -112,7 +122,7 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         policy, fidelities = experiment.policy, experiment.fidelities
         refuted = {fidelity for fidelity, _ in experiment.refuted}
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
-        incidents = experiment.incidents
+        incidents, decided = experiment.incidents, experiment.decided
     bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
     trust = _Trust(policy, stats, fidelities, refuted)
     best = headline.best
@@ -129,7 +139,8 @@ def experiment_view(experiment: DurableExperiment) -> dict[str, Any]:
         "warnings": [*(found.warnings if found is not None and uses_biases(policy) else ()), *incidents],
         "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best, trust),
-        "certainty": _certainty(bounds, best, stats.active.tolist(), trust),
+        "sure": certainty_view(certainty, labels),
+        "decided": "" if decided is None else decision_text(decided, labels[decided.arm]),
         "series": json.dumps(_series(recently, fidelities)),
         "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
         "fidelity_names": list(fidelities.labels),
@@ -280,23 +291,6 @@ def _interval(bounds: Bounds | None, best: int | None, trust: _Trust) -> str:
     return f"between {_number(low)} and {_number(high)}, by its {by}{at}" if math.isfinite(high - low) else ""
 
 
-def _certainty(bounds: Bounds | None, best: int | None, active: list[bool], trust: _Trust) -> str:
-    """Say how many arms could still be better, by their bounds."""
-    if bounds is None or best is None:
-        return ""
-    if trust.refuted:
-        return "how certain that is cannot be said while a bias is too small"
-    if len(trust.rows(best)) < len(bounds.lower) or bounds.lower[:, best].max() > bounds.upper[:, best].min():
-        return ""
-    rivals = bounds.upper.min(axis=0) > bounds.lower[:, best].max()
-    rivals[best] = False
-    number = int((rivals & np.array(active)).sum())
-    by = "95 % posterior intervals" if bounds.kind == POSTERIOR else "bounds"
-    if number == 0:
-        return f"no other arm {'is likely to' if bounds.kind == POSTERIOR else 'can'} be better, by the {by}"
-    return f"{_plural(number, 'other arm')} could still be better, by the {by}"
-
-
 def _series(recently: RecentActivity, fidelities: Fidelities) -> dict[str, Any]:
     names = [f"fidelity {name}" for name in fidelities.labels]
     return {"names": names, "times": recently.times, "spent": recently.spent}
@@ -376,12 +370,21 @@ def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
             return (
                 f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
             )
+        case StopSet() | Decided():
+            return _stopping(event, labels)
     kind = type(event)
     words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
     words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
     name = words.get(kind.__name__, kind.__name__)
     values = ", ".join(_value(getattr(event, field)) for field in FIELDS[kind])
     return f"{name}: {values}" if values else name
+
+
+def _stopping(event: StopSet | Decided, labels: Sequence[str]) -> str:
+    if isinstance(event, Decided):
+        return f"decided: {decision_text(event, labels[event.arm])}"
+    rule = stop_from_record(event.stop)
+    return f"rule for stopping set: {'none' if rule is None else rule.sentence}"
 
 
 def _value(value: object) -> str:

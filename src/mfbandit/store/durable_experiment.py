@@ -20,6 +20,7 @@ from mfbandit.experiment import (
     Experiment,
     Headline,
     History,
+    NextResults,
     Noted,
     PastResult,
     Record,
@@ -39,6 +40,7 @@ from mfbandit.store.request_keys import request_text
 from mfbandit.store.writer import Ticket
 
 SHORT_LOOKS = 50_000  # at arms, by a policy: some milliseconds
+LOOKS_OF_A_STOP_TEST = 200  # at each arm, where all of them have to be compared
 
 T = TypeVar("T")
 
@@ -247,6 +249,10 @@ class DurableExperiment:
         """How many results there are at each fidelity."""
         return self._read(lambda core: core.results_at)
 
+    def next_results(self, first: int, last: int) -> NextResults:
+        """Some results in a row, for a :class:`~mfbandit.experiment.trend.ConfidenceTrend`; from memory."""
+        return self._read(lambda core: core.folded.next_results(first, last))
+
     @property
     def history(self) -> History:
         """The results told so far, in the order of telling."""
@@ -277,6 +283,10 @@ class DurableExperiment:
         """
         wanted = checked_level(level)
         return self._read(lambda core: core.findings()).confidence(wanted)
+
+    def is_sure(self, rule: Sure) -> bool:
+        """Whether it is sure enough by this rule now; it changes nothing."""
+        return self._read(lambda core: core.is_sure(rule))
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
@@ -314,7 +324,8 @@ class DurableExperiment:
                 yield False
                 return
             arms, now = len(folded.core.folded.labels), self._logged.home.clock()
-            yield plays * arms <= SHORT_LOOKS and not folded.leases.any_expired(now)
+            looks = (plays + LOOKS_OF_A_STOP_TEST * folded.core.may_stop) * arms
+            yield looks <= SHORT_LOOKS and not folded.leases.any_expired(now)
 
     # The verbs, kept
 
@@ -341,9 +352,9 @@ class DurableExperiment:
         )
         return plays[0] if n is None else plays
 
-    def plays(self) -> Iterator[Play]:
-        """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
-        return plays_until_exhausted(self.ask)
+    def plays(self, until: Sure | None = None) -> Iterator[Play]:
+        """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
+        return plays_until_exhausted(self, until)
 
     def tell(
         self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None

@@ -7,6 +7,7 @@ from mfbandit.errors import CapitalExhausted, ExperimentDecided, ExperimentPause
 from mfbandit.experiment import PastResult, Sure
 from mfbandit.policies import MFUCB, UCB
 from mfbandit.testing._contract_examples import (
+    ARMS,
     FIDELITIES,
     MakeExperiment,
     make_both,
@@ -101,12 +102,13 @@ def a_decided_one_goes_on_only_if_told_to(make: MakeExperiment) -> None:
     ours, right = make_both(make)
     require(ours.stop is None and ours.decided is None, "there must be no rule for stopping unless one is set")
     pending, expected = ours.ask(), right.ask()
-    past: list[PastResult] = [(arm, 2, 0.9 if arm == "a" else 0.1, None) for arm in "abcd" for _ in range(20)]
+    past: list[PastResult] = [(arm, 2, 0.5 if arm == "a" else 0.1, None) for arm in ARMS for _ in range(20)]
     for experiment in (ours, right):
         experiment.set_stop(Sure(0.95))
         experiment.add_results(past)
     require(right.decided is not None, "the experiment in memory must be decided by these results")
     require_equal("stop", ours.stop, Sure(0.95))
+    require(ours.is_sure(Sure(0.95)) and not ours.is_sure(Sure(1 - 1e-15)), "is_sure must be by its own rule")
     require_equal("decided", ours.decided, right.decided)
     require_equal("state of one that is decided", ours.state, "decided")
     require_error(ExperimentDecided, ours.ask, "ask must raise ExperimentDecided when the experiment is decided")

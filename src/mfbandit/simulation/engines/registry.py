@@ -22,9 +22,12 @@ Runner: TypeAlias = Callable[[Problem, Policy, FloatArray, Account, np.random.Ge
 # when one of them is simulated, since numba takes its time to load. The first that supports the problem is taken.
 ENGINES: dict[str, tuple[type[Policy], ...]] = {
     "mfbandit.simulation.engines.heap_ucb": (policies.UCB, policies.MFUCB),
+    "mfbandit.simulation.engines.iise": (policies.IISE,),
     "mfbandit.simulation.engines.kl_ucb": (policies.UCB, policies.MFUCB),
+    "mfbandit.simulation.engines.lucb": (policies.LUCB,),
     "mfbandit.simulation.engines.mfada": (policies.MFAda,),
     "mfbandit.simulation.engines.mfbayes": (policies.MFBayes,),
+    "mfbandit.simulation.engines.mfgrad": (policies.MFGrad,),
     "mfbandit.simulation.engines.mfsure": (policies.MFSure,),
 }
 FALL_BACK: Runner = plain_run
