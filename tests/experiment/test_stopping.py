@@ -396,4 +396,5 @@ def test_a_policy_is_never_said_to_be_certain():
     exp = mfb.Experiment(mfb.MFSure(delta=1e-300), arms=2, fidelities=fid)
     exp.add_results([(0, 0, 1.0, None)] * 9 + [(1, 0, 0.0, None)] * 9)
     assert exp.decided is not None
+    assert exp.decided.level is not None
     assert exp.decided.level < 1
