@@ -156,9 +156,16 @@ def open_mean(
     0.3
     """
     low, low_cost, low_slope, high, high_cost, high_slope = -math.inf, 0.0, 0.0, math.inf, 0.0, 0.0
-    mean, step = start, 0.0
+    least, most, step = -math.inf, math.inf, 0.0  # the means that ranges and biases leave possible
     for m in range(len(noise.scales)):
         step = max(step, noise.scales[m], noise.biases[m])
+        if noise.widths[m] > 0:
+            least = max(least, noise.lows[m] - noise.biases[m])
+            most = min(most, noise.lows[m] + noise.widths[m] + noise.biases[m])
+    most -= ahead
+    if least > most:  # no two means are so far apart
+        return math.nan
+    mean = min(max(start, least), most)
     for look in range(MAX_LOOKS):
         down, fall = pooled(mean, -1.0, leader, noise)
         up, rise = pooled(mean + ahead, 1.0, rival, noise)
@@ -171,8 +178,10 @@ def open_mean(
             low, low_cost, low_slope = mean, cost, slope
         else:
             high, high_cost, high_slope = mean, cost, slope
+        if (slope < 0 and mean >= most) or (slope > 0 and mean <= least):
+            return math.nan
         if low == -math.inf or high == math.inf:
-            mean, step = mean - math.copysign(step, slope), 2.0 * step
+            mean, step = min(max(mean - math.copysign(step, slope), least), most), 2.0 * step
             continue
         width = high - low
         if width <= ROUNDING * max(abs(low), abs(high)):
