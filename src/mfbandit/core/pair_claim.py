@@ -131,6 +131,20 @@ def pooled(mu: float, side: float, arm: ResultsByFidelity, noise: Noise) -> tupl
     return total, slope
 
 
+def possible_means(noise: Noise) -> tuple[float, float]:
+    """Find the smallest and the largest mean at the highest fidelity that ranges and biases leave possible.
+
+    >>> possible_means(Noise(scales=[0.25, 0.5], lows=[0.0, 0.0], widths=[0.5, 1.0], biases=[0.1, 0.0]))
+    (0.0, 0.6)
+    """
+    least, most = -math.inf, math.inf
+    for m in range(len(noise.widths)):
+        if noise.widths[m] > 0:
+            least = max(least, noise.lows[m] - noise.biases[m])
+            most = min(most, noise.lows[m] + noise.widths[m] + noise.biases[m])
+    return least, most
+
+
 def open_mean(
     leader: ResultsByFidelity, rival: ResultsByFidelity, noise: Noise, ahead: float, needed: float, start: float
 ) -> float:
@@ -156,12 +170,10 @@ def open_mean(
     0.3
     """
     low, low_cost, low_slope, high, high_cost, high_slope = -math.inf, 0.0, 0.0, math.inf, 0.0, 0.0
-    least, most, step = -math.inf, math.inf, 0.0  # the means that ranges and biases leave possible
+    step = 0.0
     for m in range(len(noise.scales)):
         step = max(step, noise.scales[m], noise.biases[m])
-        if noise.widths[m] > 0:
-            least = max(least, noise.lows[m] - noise.biases[m])
-            most = min(most, noise.lows[m] + noise.widths[m] + noise.biases[m])
+    least, most = possible_means(noise)
     most -= ahead
     if least > most:  # no two means are so far apart
         return math.nan
@@ -172,14 +184,12 @@ def open_mean(
         cost, slope = down + up, fall + rise
         if not cost >= needed:  # also if it is not a number
             return mean
-        if slope == 0:
+        if slope == 0 or (slope < 0 and mean >= most) or (slope > 0 and mean <= least):
             return math.nan
         if slope < 0:
             low, low_cost, low_slope = mean, cost, slope
         else:
             high, high_cost, high_slope = mean, cost, slope
-        if (slope < 0 and mean >= most) or (slope > 0 and mean <= least):
-            return math.nan
         if low == -math.inf or high == math.inf:
             mean, step = min(max(mean - math.copysign(step, slope), least), most), 2.0 * step
             continue
