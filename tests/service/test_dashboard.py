@@ -10,6 +10,7 @@ import pytest
 from playwright.sync_api import expect
 
 from tests.support.browsers import PATIENCE, chromium, watched
+from tests.support.effort import effort
 from tests.support.services import Service, create, problem, served, talking
 
 expect.set_options(timeout=PATIENCE)
@@ -235,6 +236,16 @@ class TestWatching:
             pictures.append(visit.evaluate("document.querySelector('canvas').toDataURL()"))
         spent = visit.evaluate("JSON.parse(document.getElementById('spending').dataset.series).spent")
         assert sum(row[-1] for row in spent) == house.status(place)["spent"]
+
+    def test_how_sure_it_is_comes_first_and_is_drawn(self, visit, house, place):
+        sign_in(visit, house, "read", place)
+        expect(visit.locator("#certainty")).to_be_hidden()  # before any result
+        house.feed(place, 20)
+        expect(visit.locator("#sure")).to_contain_text(
+            "is the best (valid whenever you look). 2 of 3 may still be better"
+        )
+        expect(visit.get_by_role("img", name="Confidence, %, over the capital spent")).to_be_visible()
+        expect(visit.get_by_role("region", name="Arms that may still be better").locator("tbody tr")).to_have_count(2)
 
     def test_what_one_has_begun_to_type_stays(self, visit, house, place):
         sign_in(visit, house, goto=place)
@@ -517,8 +528,10 @@ class TestAccessibility:
         told = [(one["id"], one["help"], [node["html"] for node in one["nodes"]]) for one in wrong]
         assert told == []
 
-    @pytest.mark.parametrize("width", [1280, 375])
-    @pytest.mark.parametrize("scheme", ["light", "dark"])
+    @pytest.mark.parametrize(
+        ("scheme", "width"),
+        [("light", 1280), ("dark", 375), *effort((), (("light", 375), ("dark", 1280)))],
+    )
     def test_no_serious_violation_on_any_page(self, browser, house, busy, scheme, width):
         options = {"color_scheme": scheme, "viewport": {"width": width, "height": 800}}
         with watched(browser, house.url, **options) as (page, watch):
