@@ -6,9 +6,9 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from typing import Any
 
-import daskfrom typing import Any
-
+import dask
 import numpy as np
 import pytest
 from distributed import Client, LocalCluster
