@@ -154,7 +154,7 @@ class TestOnFileAndService:
             done("experiment", "tell", place, "ads", play["id"], play["arm"] / 2)
         shown = done("experiment", "status", place, "ads", "--top", 1)
         assert "ad-c (arm 2)" in shown
-        assert shown.count("ad-c") == 3
+        assert shown.count("ad-c") == 4  # best so far, how sure, and its two rows
         assert "ad-a" not in shown
         record = told("experiment", "status", place, "ads")
         assert (record["results"], record["best_label"], record["lease"]) == ([3, 0], "ad-c", 600)

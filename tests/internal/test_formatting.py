@@ -47,6 +47,7 @@ def test_nothing_that_people_read_has_an_exponent():
         experiment.ask()
     texts.append(str(refused.value))
     assert len(texts) >= 5
+    texts = [text.replace(experiment.id, "its id") for text in texts]
     assert [text for text in texts if EXPONENT.search(text)] == []
     assert "at cost 2,000,000" in texts[1]
     assert "of 30,000,000,000" in texts[1]

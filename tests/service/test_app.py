@@ -134,6 +134,7 @@ class TestExperiments:
             "renew": {"plays": ["a"]}, "results": {"results": [{"arm": 0, "fidelity": 0, "reward": 1}]}, "resume": {},
             "capital": {"capital": 1}, "policy": {"policy": {"name": "UCB"}}, "arms": {"label": "z"},
             "retire": {"arm": 0}, "restore": {"arm": 0}, "notes": {"text": "x"}, "biases": {"biases": [0.1, 0]},
+            "stop": {"stop": None},
         }  # fmt: skip
         for path, methods in paths.items():
             for method in methods:

@@ -44,6 +44,10 @@ class KeptClaims:
     _known: dict[float, Known] = field(default_factory=dict)  # by level, the one used last at the end
     _lock: threading.Lock = field(default_factory=threading.Lock)
 
+    def __reduce__(self) -> "tuple[type[KeptClaims], tuple[()]]":
+        """Copies and pickles begin with nothing kept: it can be computed again, and a lock is nobody else's."""
+        return KeptClaims, ()
+
     def confidence(
         self, stats: Stats, fidelities: Fidelities, arm: int, roster: Roster, counted: BoolArray, level: float
     ) -> Claim:

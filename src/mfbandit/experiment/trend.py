@@ -44,7 +44,7 @@ class ConfidenceTrend:
     >>> while trend.lags(results=40):
     ...     trend.add(exp.folded.next_results(*trend.wanted), counted=(0,))
     >>> [(point.spent, round(point.level, 3), round(point.could_lose, 3)) for point in trend.points[3:9:2]]
-    [(4.0, 0.506, 0.436), (6.0, 0.822, 0.191), (8.0, 0.942, 0.018)]
+    [(8.0, 0.942, 0.018), (12.0, 0.995, 0.0), (16.0, 1.0, 0.0)]
     """
 
     def __init__(self, level: float = 0.95) -> None:
