@@ -15,6 +15,7 @@ ESTIMATE_CAP = 0.95  # no estimate is said to be more than this
 MOST_RIVALS_NAMED = 20
 WHOLE_PERCENTS_BELOW = 0.99
 MOST_SAID = 0.999
+ROUNDING = 1e-9  # 100 times 0.29 is a little less than 29
 
 
 @dataclass(frozen=True)
@@ -104,14 +105,14 @@ class Confidence:
 def percent(level: float) -> str:
     """Return a level in percent, rounded down: it is not said to be surer than it is.
 
-    >>> percent(0.979), percent(0.99678), percent(0.9999999)
-    ('97 %', '99.6 %', 'over 99.9 %')
+    >>> percent(0.29), percent(0.979), percent(0.99678), percent(0.9999999)
+    ('29 %', '97 %', '99.6 %', 'over 99.9 %')
     """
     if level < WHOLE_PERCENTS_BELOW:
-        return f"{math.floor(100 * level)} %"
+        return f"{math.floor(100 * level + ROUNDING)} %"
     if level > MOST_SAID:
         return f"over {plain(100 * MOST_SAID)} %"
-    return f"{math.floor(1000 * level) / 10:.1f} %"
+    return f"{math.floor(1000 * level + ROUNDING) / 10:.1f} %"
 
 
 def checked_level(level: object) -> float:
