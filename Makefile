@@ -34,6 +34,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json
 	$(RUN) benchmarks/delayed.py --out results/delayed.json
+	$(RUN) benchmarks/identification.py --out results/identification.json
 	$(RUN) benchmarks/peeking.py --out results/peeking.json
 	$(RUN) benchmarks/validity.py --out results/validity.json
 	$(RUN) benchmarks/service.py --out results/service.json

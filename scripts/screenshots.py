@@ -29,6 +29,7 @@ PICTURES = {
 }  # address, colours, width, height at most
 POLL_SECONDS = 0.2
 UPDATE_MILLISECONDS = 1500  # one update of a page, and some
+TREND_SECONDS = 15  # until the charts of an open page are whole
 
 
 def main() -> int:
@@ -43,6 +44,7 @@ def main() -> int:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--force-color-profile=srgb"]
         )
+        _draw_charts(browser, url)
         for name in PICTURES:
             path = options.out / f"dashboard-{name}.png"
             _take(browser, url, name, path)
@@ -53,7 +55,7 @@ def main() -> int:
 
 @contextmanager
 def _demo() -> Iterator[str]:
-    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "300"]
+    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "120"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         greeting = process.stderr.readline() if process.stderr is not None else ""
@@ -70,6 +72,14 @@ def _wait(url: str, results: int) -> None:
     """Wait until there are enough results: some thousand after the audit has found the clickbait."""
     while sum(httpx.get(f"{url}/api/experiments/ads").json()["results"]) < results:
         time.sleep(POLL_SECONDS)
+
+
+def _draw_charts(browser: Browser, url: str) -> None:
+    """Keep a page open until its charts are computed, which is done bit by bit."""
+    page = browser.new_page()
+    page.goto(f"{url}/experiments/ads")
+    page.wait_for_timeout(1000 * TREND_SECONDS)
+    page.close()
 
 
 def _take(browser: Browser, url: str, name: str, path: Path) -> None:

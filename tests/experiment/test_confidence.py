@@ -1,13 +1,16 @@
 """How sure an experiment is of its best arm."""
 
 import math
+from dataclasses import dataclass
 
 import numpy as np
 import pytest
 
 import mfbandit as mfb
+from mfbandit._internal.typing import FloatArray
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import Experiment
+from mfbandit.experiment.posterior_claim import Belief
 
 FIDELITIES = mfb.Fidelities([1, 10], [0.1, 0], mfb.SubGaussian(0.2))
 
@@ -113,3 +116,77 @@ class TestTheSameEverywhere:
         assert exp.confidence().best == exp.best() == 1
         exp.set_policy(mfb.UCB())
         assert exp.confidence().best == exp.best()
+
+
+def learning(policy: mfb.Policy, results: int, noise: float = 0.05) -> Experiment:
+    """Three arms of a policy that learns biases, so many results of each at each fidelity."""
+    exp, rng = Experiment(policy, arms=3, fidelities=mfb.Fidelities([1, 10])), np.random.default_rng(3)
+    for _ in range(results):
+        for arm, mean in enumerate((0.2, 0.5, 0.8)):
+            exp.add_results([(arm, m, float(rng.normal(mean, noise)), None) for m in (0, 1)])
+    return exp
+
+
+class TestEstimates:
+    @pytest.mark.parametrize("policy", [mfb.MFTopTwo(capital=1000), mfb.MFBayes()])
+    def test_a_policy_that_learns_the_biases(self, policy: mfb.Policy) -> None:
+        found = learning(policy, 6).confidence()
+        assert (found.best, found.kind, found.level) == (2, "estimate", 0.95)
+        assert "estimated over 95 %: noise or biases are not known" in found.sentence
+
+    def test_withheld_without_two_results_at_the_highest_fidelity(self) -> None:
+        found = learning(mfb.MFTopTwo(capital=1000), 1).confidence()
+        assert (found.kind, found.level, found.could_lose) == ("withheld", 0.0, math.inf)
+        assert found.why == "2 has fewer than two results at the highest fidelity"
+        assert found.sentence.startswith("How sure it is that 2 is the best cannot be said:")
+
+    def test_arms_that_are_near_are_rivals(self) -> None:
+        found = learning(mfb.MFTopTwo(capital=1000), 3, noise=0.4).confidence()
+        assert found.kind == "estimate"
+        assert found.rivals
+        assert found.level < 0.95
+        assert found.could_lose >= found.could_be_ahead[0] > 0
+
+    def test_a_valid_answer_is_better_than_an_estimate(self) -> None:
+        exp = learning(mfb.MFTopTwo(capital=1000), 6)
+        exp.set_fidelities(mfb.Fidelities([1, 10], concentration=mfb.SubGaussian(0.05)))
+        found = exp.confidence()
+        assert (found.kind, found.fidelities) == ("valid", (1,))
+        assert found.assumes[-1] == "Results at fidelity 0 do not count: its bias is not known."
+
+    def test_probability_is_that_of_draws(self) -> None:
+        rng, means, deviations = np.random.default_rng(0), np.array([0.5, 0.45, 0.3]), np.array([0.1, 0.05, 0.2])
+        belief = Belief(0, np.array([1, 2]), means, deviations)
+        draws = rng.normal(means, deviations, (200_000, 3))
+        for ahead in (0.0, 0.1):
+            share = float((draws[:, 1:].max(axis=1) <= draws[:, 0] + ahead).mean())
+            assert belief.probability(ahead) == pytest.approx(share, abs=0.004)
+        assert belief.probability(belief.could_lose(0.9)) == pytest.approx(0.9, abs=1e-6)
+
+    def test_a_learned_scale_is_an_estimate(self) -> None:
+        exp = learning(TopMean(), 12)
+        found = exp.confidence()
+        assert (found.best, found.kind, found.level, found.fidelities) == (2, "estimate", 0.95, (1,))
+        assert found.why == "the scale of the noise is learned from the results"
+        few = learning(TopMean(), 2).confidence()
+        assert (few.kind, few.level) == ("withheld", 0.0)
+        assert few.why == "the noise is not known, and results are too few or too equal to learn it"
+
+    def test_one_arm_of_unknown_noise(self) -> None:
+        exp = Experiment(mfb.MFBayes(), arms=1, fidelities=mfb.Fidelities([1, 10]))
+        exp.tell(exp.ask(), 0.5)
+        assert (exp.confidence().kind, exp.confidence().level) == ("valid", 1.0)
+
+
+@dataclass(frozen=True)
+class TopMean:
+    """A policy of one's own, without intervals."""
+
+    def choose(self, stats: mfb.Stats, _: mfb.Fidelities) -> tuple[int, int]:
+        return int(stats.plays.sum(axis=0).argmin()), len(stats.counts) - 1
+
+    def index(self, stats: mfb.Stats, _: mfb.Fidelities) -> FloatArray:
+        return np.where(stats.counts[-1] > 0, stats.sums[-1] / np.maximum(stats.counts[-1], 1), np.inf)
+
+    def recommend(self, stats: mfb.Stats, fidelities: mfb.Fidelities) -> int:
+        return int(np.where(stats.counts[-1] > 0, self.index(stats, fidelities), -np.inf).argmax())

@@ -191,6 +191,36 @@ class TestWhatHappensAroundADecision:
         experiment.retire_arm("c")
         assert (experiment.state, experiment.decided.arm) == ("decided", 0)
 
+    def test_an_arm_that_was_set_aside_may_come_back(self):
+        experiment = mfb.Experiment(mfb.UCB(), arms=["a", "b"], fidelities=FID, stop=mfb.Sure(0.95))
+        experiment.add_results([("a", 1, 0.8, None)] * 9)
+        for _ in range(3):
+            experiment.fail(experiment.ask())
+        experiment.add_results([("a", 1, 0.8, None)])
+        assert (experiment.set_aside, experiment.state) == ((1,), "running")
+        retired = mfb.Experiment.from_json(experiment.to_json())
+        retired.retire_arm("b")
+        assert retired.state == "decided"
+
+    def test_an_arm_that_was_ruled_out_before_it_was_set_aside(self):
+        experiment = in_memory()
+        plays = [play for play in experiment.ask(30) if play.label == "a"][:3]
+        experiment.add_results(CLEAR)
+        experiment.fail_many(plays)
+        assert experiment.set_aside == (0,)
+        experiment.set_stop(mfb.Sure(0.5))
+        assert (experiment.state, experiment.decided.arm) == ("decided", 1)
+
+    def test_a_better_arm_that_was_set_aside(self):
+        experiment = in_memory()
+        plays = experiment.ask(30)
+        experiment.add_results(CLEAR)
+        experiment.fail_many([play for play in plays if play.label == "b"][:3])
+        assert experiment.set_aside == (1,)
+        experiment.set_stop(mfb.Sure(0.9))
+        experiment.add_results([("c", 1, 0.4, None), ("a", 1, 0.2, None)] * 60)
+        assert (experiment.best(), experiment.state) == (2, "running")
+
     def test_biases_raised_and_lowered(self, make):
         """Results at the cheap fidelity alone decide only if its bias is small."""
         experiment = make(stop=mfb.Sure(0.95))
@@ -289,6 +319,16 @@ class TestTheTest:
         assert experiment.state == "running"
         experiment.tell(experiment.ask(), 0.5)
         assert experiment.state == "decided"
+
+    @pytest.mark.parametrize("estimates", [False, True])
+    def test_an_estimate_ends_it_only_if_the_rule_says_so(self, estimates):
+        rule, rng = mfb.Sure(0.9, estimates=estimates), np.random.default_rng(0)
+        experiment = mfb.Experiment(mfb.MFTopTwo(capital=60), arms=3, fidelities=mfb.Fidelities([1, 5]), stop=rule)
+        while experiment.decided is None and experiment.spent < 50:
+            play = experiment.ask()
+            experiment.tell(play, rng.normal(MEANS[ARMS[play.arm]], 0.05))
+        decided = experiment.decided
+        assert (decided and (decided.arm, decided.kind)) == ((1, "estimate") if estimates else None)
 
     def test_noise_that_is_not_known(self):
         experiment = mfb.Experiment(mfb.MFTopTwo(capital=50), arms=2, fidelities=mfb.Fidelities([1]), stop=mfb.Sure())

@@ -162,5 +162,5 @@ class TestView:
         ads.set_stop(Sure(0.95, tolerance=0.1))
         results(ads, ("a", 0.0, 40), ("b", 0.0, 40), ("c", 1.0, 40))
         view = experiment_view(ads, watch.of(ads))
-        assert view["state"] == "decided"
+        assert (view["state"], view["stop"]) == ("decided", "95 % sure that no other arm is better by more than 0.1")
         assert view["decided"].startswith("no other is better than c (arm 2) by more than 0.1")

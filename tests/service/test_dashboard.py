@@ -236,6 +236,16 @@ class TestWatching:
         spent = visit.evaluate("JSON.parse(document.getElementById('spending').dataset.series).spent")
         assert sum(row[-1] for row in spent) == house.status(place)["spent"]
 
+    def test_how_sure_it_is_comes_first_and_is_drawn(self, visit, house, place):
+        sign_in(visit, house, "read", place)
+        expect(visit.locator("#certainty")).to_be_hidden()  # before any result
+        house.feed(place, 20)
+        expect(visit.locator("#sure")).to_contain_text(
+            "is the best (valid whenever you look). 2 of 3 may still be better"
+        )
+        expect(visit.get_by_role("img", name="Confidence, %, over the capital spent")).to_be_visible()
+        expect(visit.get_by_role("region", name="Arms that may still be better").locator("tbody tr")).to_have_count(2)
+
     def test_what_one_has_begun_to_type_stays(self, visit, house, place):
         sign_in(visit, house, goto=place)
         visit.get_by_label("Arm to retire").fill("b")

@@ -14,7 +14,7 @@ from mfbandit.core.bounds import (
 )
 from mfbandit.core.budget import limit, spending
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian, rates
-from mfbandit.core.confidence import LEVEL, Claim, Roster, confidence
+from mfbandit.core.confidence import LEVEL, Claim, Roster, confidence, rivals_of
 from mfbandit.core.divergence import kl, kl_upper
 from mfbandit.core.evidence import HasEvidence, has_evidence
 from mfbandit.core.fidelities import Fidelities
@@ -50,6 +50,7 @@ __all__ = [
     "needed_bias",
     "rates",
     "refuting",
+    "rivals_of",
     "ruled_out",
     "safest",
     "scales",

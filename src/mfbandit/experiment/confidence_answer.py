@@ -71,7 +71,7 @@ class Confidence:
     def _sure(self) -> str:
         if self.kind == "estimate":
             over = "over " if self.level >= ESTIMATE_CAP else ""
-            return f"{self.label} is the best by {over}{percent(self.level)}, estimated: {self.why}."
+            return f"{self.label} is the best with an estimated {over}{percent(self.level)}: {self.why}."
         if self.level <= 0:
             return f"Not sure yet that {self.label} is the best (valid whenever you look)."
         return f"{percent(self.level)} sure that {self.label} is the best (valid whenever you look)."

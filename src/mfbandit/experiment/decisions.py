@@ -1,14 +1,16 @@
 """Whether an experiment is decided now: by its rule for stopping, or by the policy's own."""
 
 import math
+from dataclasses import replace
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from mfbandit._internal.validation import whole
-from mfbandit.core import has_evidence, refuting
+from mfbandit.core import KeptClaims, has_evidence, refuting
 from mfbandit.core.pair_claim import ResultsByFidelity, noise_of, open_mean, results_of
 from mfbandit.errors import InvalidArgument, NoResults
+from mfbandit.experiment.confidence_answer import Confidence
 from mfbandit.experiment.events import Decided
 from mfbandit.experiment.state import State
 from mfbandit.experiment.stopping import Sure
@@ -51,11 +53,23 @@ class Decisions:
         try:
             if not can_be_met(rule, state) or self._still_open(state, rule):
                 return None
-            found = self._experiment.confidence(rule.level)
+            found = self._confidence(state, rule.level)
         except NoResults:  # none at all, or none that the policy uses
             return None
         self._rival = found.rivals[0] if found.rivals else None
         return rule.decision(found)
+
+    def _confidence(self, state: State, level: float) -> Confidence:
+        """How sure it is that the best arm is the best, also against those that were set aside: they may come back."""
+        findings, resting = self._experiment.findings(), sorted(state.aside - state.retired)
+        if resting:
+            best = findings.best()
+            active = findings.stats.active.copy()
+            active[resting] = True
+            findings = replace(findings, stats=replace(findings.stats, active=active), kept=KeptClaims())
+            if findings.best() != best:  # one that cannot be played is better
+                return replace(findings.confidence(level), level=0.0, could_lose=math.inf)
+        return findings.confidence(level)
 
     def _still_open(self, state: State, rule: Sure) -> bool:
         """Whether the rival that was not ruled out the last time clearly is not ruled out now."""
@@ -78,7 +92,7 @@ class Decisions:
             return found
         # The policy does not know that arms came and went, nor that a bias does not hold: more has to be shown then.
         rule = Sure(min(found.level, ALMOST_SURE), found.tolerance)
-        known = self._experiment.confidence(rule.level)
+        known = self._confidence(state, rule.level)
         return found if known.best == found.arm and rule.met_by(known) else None
 
 

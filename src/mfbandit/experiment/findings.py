@@ -2,7 +2,7 @@
 
 import math
 from collections.abc import Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -20,12 +20,17 @@ from mfbandit.core import (
     has_evidence,
     refuting,
 )
-from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.confidence_answer import ESTIMATE_CAP, Confidence
+from mfbandit.experiment.learned_noise import with_learned_noise
+from mfbandit.experiment.posterior_claim import Belief
 from mfbandit.experiment.recommendation import recommended
 from mfbandit.experiment.state import State
-from mfbandit.policies import Policy, uses_biases
+from mfbandit.policies import HasIntervals, Policy, uses_biases
 
 DRIFT = "Means do not change over time."
+LEARNED_BY_POLICY = "noise or biases are not known, and the policy learns them"
+LEARNED_NOISE = "the scale of the noise is learned from the results"
+UNKNOWN_NOISE = "the noise is not known, and results are too few or too equal to learn it"
 MISSING = "No result is missing because of its value."
 
 
@@ -69,10 +74,71 @@ class Findings:
             level: at which rivals and the possible loss are given.
         """
         best = self.best()
-        if self.fidelities.concentration is None or not has_evidence(self.fidelities.tails[-1]):
-            return self._withheld(best, level, "nothing is known of the noise")
+        known = self.fidelities.concentration is not None and has_evidence(self.fidelities.tails[-1])
+        learner = self.policy if isinstance(self.policy, HasIntervals) else None
+        if self.stats.active.sum() == 1:
+            return self._alone(best, level)
+        if not known:
+            return self._by_posterior(learner, best, level) if learner else self._by_learned_noise(best, level)
         claim = self.kept.confidence(self.stats, self.fidelities, best, self.roster, self._counted(), level)
+        if learner and self.fidelities.biases is None and claim.level < level:
+            estimated = self._by_posterior(learner, best, level)
+            return self._valid(claim, level) if estimated.kind == "withheld" else estimated
         return self._valid(claim, level)
+
+    def _alone(self, best: int, level: float) -> Confidence:
+        """The only active arm is the best one, whatever the noise."""
+        return Confidence(best, self.labels[best], 1.0, 0.0, level, (), (), "valid", "", (), (), (), 1)
+
+    def _by_posterior(self, learner: HasIntervals, best: int, level: float) -> Confidence:
+        """Estimate by the policy's own intervals."""
+        belief = Belief.of(best, self.stats, *learner.intervals(self.stats, self.fidelities))
+        withheld = belief.withheld(self.stats, tuple(self.labels))
+        if withheld:
+            return self._withheld(best, level, withheld)
+        rivals, could_lose = belief.rivals(level), belief.could_lose(level)
+        if could_lose > 0 and not rivals[0]:
+            rivals = (belief.nearest,), (could_lose,)
+        probability, used = belief.probability(), range(len(self.fidelities))
+        return self._estimate(best, level, probability, could_lose, rivals, LEARNED_BY_POLICY, used)
+
+    def _by_learned_noise(self, best: int, level: float) -> Confidence:
+        """Estimate by claims for a scale of the noise that is learned."""
+        learned, enough = with_learned_noise(self.stats, self.fidelities)
+        if not enough[-1]:
+            return self._withheld(best, level, UNKNOWN_NOISE)
+        sure = replace(self, fidelities=learned)
+        counted = sure._counted() & enough
+        claim = self.kept.confidence(self.stats, learned, best, self.roster, counted, level)
+        rivals = claim.rivals, claim.could_be_ahead
+        return self._estimate(best, level, claim.level, claim.could_lose, rivals, LEARNED_NOISE, claim.fidelities)
+
+    def _estimate(
+        self,
+        best: int,
+        level: float,
+        probability: float,
+        could_lose: float,
+        rivals: tuple[tuple[int, ...], tuple[float, ...]],
+        why: str,
+        fidelities: Sequence[int],
+    ) -> Confidence:
+        used = tuple(fidelities)
+        return Confidence(
+            best=best,
+            label=self.labels[best],
+            level=min(probability, ESTIMATE_CAP),
+            could_lose=could_lose,
+            at_level=level,
+            rivals=rivals[0],
+            could_be_ahead=rivals[1],
+            kind="estimate",
+            why=why,
+            assumes=(DRIFT, MISSING),
+            fidelities=used,
+            results=self._results(used),
+            arms=int(self.stats.active.sum()),
+        )
 
     def _valid(self, claim: Claim, level: float) -> Confidence:
         return Confidence(

@@ -12,8 +12,8 @@ from mfbandit.service.error_handlers import log_internal_error
 from mfbandit.store import DurableExperiment
 
 CPU_SHARE = 0.01  # of a core, that all pages together may take for this
-CREDIT_SECONDS = 1.0  # of computing that can be saved up, and to begin with
-AT_ONCE_SECONDS = 0.1  # of computing at most, or one point
+CREDIT_SECONDS = 3.0  # of computing that can be saved up, and to begin with
+AT_ONCE_SECONDS = 0.3  # of computing at most, or one point
 PATIENCE_SECONDS = 0.15
 EXPERIMENTS_KEPT = 64
 
@@ -24,7 +24,7 @@ class Certainty:
 
     Args:
         found: None before any result, and until it is computed.
-        trend: level and possible loss over spending; ends with what was found.
+        trend: level and possible loss over spending; ends with what was found, once no point before it is missing.
     """
 
     found: Confidence | None = None
@@ -120,14 +120,16 @@ def _refresh(watched: _Watched, experiment: DurableExperiment, time_left: Callab
     watched.events, results, spent = experiment.events, sum(experiment.results_at), experiment.spent
     found = experiment.confidence()
     now = TrendPoint(spent, found.level, found.could_lose)
-    watched.known = Certainty(found, _ending(watched.trend.points, now)) if found.kind == "valid" else Certainty(found)
-    trend, watched.complete = watched.trend, found.kind != "valid"
-    while not watched.complete and trend.lags(results):
+    watched.complete = found.kind != "valid"
+    if watched.complete:
+        watched.known = Certainty(found)
+        return
+    trend, in_time = watched.trend, True
+    while trend.lags(results) and in_time:
         trend.add(experiment.next_results(*trend.wanted), found.fidelities)
-        watched.known = Certainty(found, _ending(trend.points, now))
-        if not time_left():
-            return
-    watched.complete = True
+        in_time = time_left()
+    watched.complete = not trend.lags(results)
+    watched.known = Certainty(found, _ending(trend.points, now) if watched.complete else tuple(trend.points))
 
 
 def _ending(points: list[TrendPoint], now: TrendPoint) -> tuple[TrendPoint, ...]:

@@ -224,7 +224,7 @@ class RemoteExperiment:
         """Whether it is sure enough by this rule now; it changes nothing."""
         level = checked_rule(rule).level
         try:
-            return rule.met_by(self.confidence(level))
+            return not self.set_aside and rule.met_by(self.confidence(level))  # those that are set aside may come back
         except NoResults:
             return False
 

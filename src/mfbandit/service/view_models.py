@@ -122,7 +122,7 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
         policy, fidelities = experiment.policy, experiment.fidelities
         refuted = {fidelity for fidelity, _ in experiment.refuted}
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
-        incidents, decided = experiment.incidents, experiment.decided
+        incidents, decided, stop = experiment.incidents, experiment.decided, experiment.stop
     bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
     trust = _Trust(policy, stats, fidelities, refuted)
     best = headline.best
@@ -140,6 +140,7 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
         "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best, trust),
         "sure": certainty_view(certainty, labels),
+        "stop": "" if stop is None else stop.sentence,
         "decided": "" if decided is None else decision_text(decided, labels[decided.arm]),
         "series": json.dumps(_series(recently, fidelities)),
         "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
