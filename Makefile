@@ -3,6 +3,7 @@ PYTHON ?= python3
 VENV := .venv
 RUN := $(VENV)/bin/python
 READY := $(VENV)/.ready
+TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')  # one more than cores, as some wait
 QUICK := tests/core tests/policies tests/experiment tests/simulation/test_heap_ucb.py tests/test_testing.py \
          tests/test_layers.py src/mfbandit/core src/mfbandit/policies src/mfbandit/experiment
 
@@ -12,7 +13,7 @@ reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/r
 	$(VENV)/bin/mfbandit reproduce --out results
 
 test: $(READY)  ## all tests and doctests; with COVERAGE=1 also the coverage gate, which takes half as long again
-	$(RUN) -m pytest -n auto --dist worksteal $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered)
+	$(RUN) -m pytest -n $(TEST_WORKERS) --dist worksteal $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered)
 
 quick: $(READY)  ## what a change of a policy needs: no coverage, nothing slow
 	$(RUN) -m pytest -n auto --dist worksteal -m 'not slow' $(QUICK)

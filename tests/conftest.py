@@ -8,11 +8,17 @@ from collections.abc import Generator, Iterator
 import pytest
 from hypothesis import HealthCheck, settings
 
+from tests.support.effort import examples
 from tests.support.postgres import NoPostgres, Server
 from tests.support.requirements import REQUIREMENTS, missing
 
 settings.register_profile(
-    "repeatable", derandomize=True, deadline=None, suppress_health_check=[HealthCheck.too_slow], print_blob=True
+    "repeatable",
+    max_examples=examples(100),
+    derandomize=True,
+    deadline=None,
+    suppress_health_check=[HealthCheck.too_slow],
+    print_blob=True,
 )
 settings.load_profile("repeatable")
 

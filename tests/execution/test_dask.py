@@ -16,6 +16,7 @@ from joblib import parallel_config
 from mfbandit import MFUCB, Experiment, Fidelities, SubGaussian, paper_problem, run, seeded, simulate
 from mfbandit.experiment.events import Asked, Told
 from tests.support import objectives
+from tests.support.effort import effort
 from tests.support.objectives import play_number
 
 pytestmark = pytest.mark.slow
@@ -189,11 +190,14 @@ def test_a_cluster_that_is_gone():
 
 
 def test_a_worker_killed_while_runs_are_simulated():
-    problem = paper_problem(1)
-    local_result = simulate(problem, MFUCB(), capital=2e6, runs=8, seed=2, grid=5, keep_plays=True)
+    problem, given = (
+        paper_problem(1),
+        {"capital": effort(1e6, 4e6), "runs": 12, "seed": 2, "grid": 5, "keep_plays": True},
+    )
+    local_result = simulate(problem, MFUCB(), **given)
     with cluster(2) as (local, client), parallel_config("dask", client=client):
         killed = kill_one(lambda: in_a_moment(local))
-        sim = simulate(problem, MFUCB(), capital=2e6, runs=8, seed=2, grid=5, keep_plays=True)
+        sim = simulate(problem, MFUCB(), **given)
         killed()
     np.testing.assert_array_equal(sim.regret, local_result.regret)
     np.testing.assert_array_equal(sim.run_plays, local_result.run_plays)

@@ -37,6 +37,7 @@ from mfbandit.execution.worker_pool import InlineExecutor, SingleProcessWorkers,
 from mfbandit.experiment.events import ArmSetAside, Asked, Expired, Failed, Noted, Renewed, Told
 from mfbandit.store.writer import Ticket
 from tests.support import objectives
+from tests.support.effort import examples
 from tests.support.services import served
 
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
@@ -65,7 +66,7 @@ class TestPlainLoop:
         policy=st.sampled_from([UCB(), MFUCB(), MFUCB(rho=0.1)]),
         objective=st.sampled_from([objectives.noisy, objectives.coin]),
     )
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     def test_one_worker_makes_the_same_plays(self, seed, arms, costs, policy, objective):
         fidelities = Fidelities(costs, [0.1 * m for m in reversed(range(len(costs)))], SubGaussian(0.1))
         ours, plain = (experiment(arms, 40 * costs[-1], policy, fidelities) for _ in range(2))

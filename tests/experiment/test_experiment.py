@@ -23,6 +23,7 @@ from mfbandit import (
     check_experiment,
 )
 from mfbandit.experiment.events import ArmRestored, ArmSetAside, Opened
+from tests.support.effort import examples
 from tests.support.oracle import next_by_hand
 from tests.support.problems import SubExponential
 from tests.support.strategies import problems
@@ -94,7 +95,7 @@ class TestAskingAhead:
         assert fidelities[0] == 0
         assert fidelities[-1] == 1
 
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(problems(max_arms=6, max_fidelities=3), st.integers(0, 2**32), st.sampled_from([UCB, MFUCB]))
     def test_capital_is_never_overspent_by_asks(self, problem, seed, kind):
         rng = np.random.default_rng(seed)
@@ -121,7 +122,7 @@ class TestAskingAhead:
 
 
 class TestOrderOfTelling:
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(problems(max_arms=8, max_fidelities=3), st.integers(0, 2**32))
     def test_any_order_gives_the_same_statistics(self, problem, seed):
         rng = np.random.default_rng(seed)
@@ -144,7 +145,7 @@ class TestOrderOfTelling:
 
 
 class TestResume:
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     @given(problems(max_arms=8, max_fidelities=3), st.integers(0, 2**32), st.integers(0, 60))
     def test_stopping_anywhere_changes_no_later_play(self, problem, seed, stop):
         def run(stopping):
@@ -539,7 +540,7 @@ class TestLooking:
 
 
 @pytest.mark.no_cover
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(problems(max_arms=5, max_fidelities=3), st.integers(0, 2**32), st.sampled_from([0.02, 2.0]))
 def test_plays_ahead_of_results_are_those_by_hand(problem, seed, rho):
     rng = np.random.default_rng(seed)

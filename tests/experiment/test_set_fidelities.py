@@ -23,6 +23,7 @@ from mfbandit import (
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import fidelities_record
 from mfbandit.experiment.events import BiasRefuted, FidelitiesSet, Opened
+from tests.support.effort import examples
 
 FIRST = Fidelities([1, 5, 25], [0.3, 0.1, 0], SubGaussian(1.0))
 BETTER = Fidelities([2, 3, 30], [0.2, 0.05, 0], [SubGaussian(scale) for scale in (0.1, 0.2, 0.05)])
@@ -75,7 +76,7 @@ def same(one, other):
     more=st.integers(0, 8),
     seed=st.integers(0, 99),
 )
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_it_is_the_state_of_an_experiment_that_began_with_them(policy, steps, more, seed):
     ours = Experiment(policy, arms=4, fidelities=FIRST)
     make_plays(ours, steps, np.random.default_rng(seed))

@@ -29,6 +29,7 @@ from mfbandit.experiment.events import (
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record
 from mfbandit.experiment.state import State
+from tests.support.effort import examples
 from tests.support.logs import ARMS, POLICIES, begun, logs
 
 
@@ -158,7 +159,7 @@ def test_many_events_at_once_give_the_same_bits_as_one_by_one(policy, data):
 def test_the_logs_have_every_kind_of_event():
     seen: set[type] = set()
 
-    @settings(max_examples=300, database=None)
+    @settings(max_examples=examples(300), database=None)
     @given(logs())
     def look(records):
         seen.update(type(record.event) for record in records)

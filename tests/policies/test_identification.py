@@ -24,6 +24,7 @@ from mfbandit import (
 )
 from mfbandit.policies.mfgrad import MFGradMemory, strongest
 from tests.support import oracle_identification as oracle
+from tests.support.effort import examples
 from tests.support.strategies import problems
 
 POLICIES = [
@@ -57,7 +58,7 @@ def going_on(policy, arms, fidelities=FID):
 @pytest.mark.parametrize("policy", POLICIES, ids=str)
 class TestEveryPolicy:
     @given(problem=problems(max_arms=5, max_fidelities=3), seed=st.integers(0, 2**32))
-    @settings(max_examples=8)
+    @settings(max_examples=examples(8))
     def test_plays_and_answers_of_the_plain_rule(self, policy, problem, seed):
         assume(isinstance(problem.rewards, Gaussian))  # equal means of 0/1 rewards are ties, which rounding decides
         oracle.decided(problem, policy, 40, np.random.default_rng(seed), rule(problem, policy))
@@ -186,7 +187,7 @@ class TestMFGrad:
     @given(
         seed=st.integers(0, 2**32), arms=st.integers(2, 8), number=st.integers(1, 4), zeta=st.sampled_from([0.05, 0.5])
     )
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     def test_evidence_of_all_pairs(self, seed, arms, number, zeta):
         """Looking at few arms finds the maximum over all of them, also where results contradict the biases."""
         rng = np.random.default_rng(seed)

@@ -32,9 +32,12 @@ from mfbandit.simulation.engines.interface import begin_run
 from mfbandit.simulation.engines.registry import engine_for
 from tests.support import engines, oracle_policies
 from tests.support.contracts import assert_simulated_as_played
+from tests.support.effort import effort, examples
 from tests.support.oracle_policies import policy_plays
 from tests.support.problems import SubExponential, small
 from tests.support.strategies import problems
+
+MANY = effort(5000, 20_000)  # plays, where each takes a while in Python
 
 
 def naive_plays(problem, n, seed):
@@ -63,7 +66,7 @@ class TestPlays:
 
     @pytest.mark.no_cover
     @given(problems(max_arms=8), st.integers(0, 100))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def test_policy_plain_rule_and_engine_on_any_problem(self, problem, seed):
         plain = naive_plays(problem, 120, seed)
         assert policy_plays(problem, MFAda(), 120, seed) == plain
@@ -73,9 +76,9 @@ class TestPlays:
     @pytest.mark.no_cover
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
-        """10,000 plays on the problem's own fidelities and rewards, with fewer arms, as a play in Python is slow."""
+        """Many plays on the problem's own fidelities and rewards, with fewer arms, as a play in Python is slow."""
         problem = small(number, 40)
-        assert engine_plays(problem, MFAda(), 10_000, 3) == policy_plays(problem, MFAda(), 10_000, 3)
+        assert engine_plays(problem, MFAda(), MANY, 3) == policy_plays(problem, MFAda(), MANY, 3)
 
     @pytest.mark.slow
     @pytest.mark.no_cover
@@ -94,7 +97,7 @@ class TestPlays:
 
     @pytest.mark.no_cover
     @given(problems(max_arms=12), st.sampled_from([UCB, MFUCB]), st.sampled_from([1, 37, 10**9]))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def test_kl_engine_and_policy_on_any_problem(self, problem, kind, stretch):
         policy = kind(0.5, kl=True)
         if engine_for(problem, policy) is None:
@@ -112,7 +115,7 @@ class TestLevel:
         assert overlaps(root).tolist() == [sum(min(a, b) for b in values) for a in values]
 
     @given(problems(max_arms=20), st.integers(0, 2**32))
-    @settings(max_examples=50, deadline=None)
+    @settings(max_examples=examples(50), deadline=None)
     def test_near_the_formula(self, problem, seed):
         """H_k = sum over j of min(c_k, sqrt(c_k c_j)), to 1e-9."""
         rng = np.random.default_rng(seed)

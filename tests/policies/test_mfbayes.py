@@ -36,11 +36,14 @@ from mfbandit.policies.gaussian_chain import Posterior
 from mfbandit.policies.mfbayes import MFBayesMemory, quantile
 from tests.policies.test_mfada import engine_plays
 from tests.support.contracts import assert_resumes_at_any_point, assert_simulated_as_played
+from tests.support.effort import effort, examples
 from tests.support.oracle_policies import Bayes, check_chain, policy_plays, rule_plays
 from tests.support.problems import small
 from tests.support.strategies import problems
 
 WITHOUT_JIT = os.environ.get("NUMBA_DISABLE_JIT") == "1"
+
+MANY = effort(5000, 20_000)  # plays, where each takes a while in Python
 
 
 def naive_plays(problem, n, seed):
@@ -58,7 +61,7 @@ class TestPlays:
 
     @pytest.mark.no_cover
     @given(problems(max_arms=8), st.integers(0, 100))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def test_on_any_problem(self, problem, seed):
         plain = naive_plays(problem, 100, seed)
         assert policy_plays(problem, MFBayes(), 100, seed, check_chain) == plain
@@ -69,7 +72,7 @@ class TestPlays:
     @pytest.mark.parametrize("number", [1, 2, 3, 4])
     def test_engine_and_policy_over_many_plays(self, number):
         problem = small(number, 60)
-        assert engine_plays(problem, MFBayes(), 10_000, 3) == policy_plays(problem, MFBayes(), 10_000, 3)
+        assert engine_plays(problem, MFBayes(), MANY, 3) == policy_plays(problem, MFBayes(), MANY, 3)
 
     @pytest.mark.no_cover
     @pytest.mark.parametrize(

@@ -27,6 +27,7 @@ from mfbandit.core.estimate import centre
 from mfbandit.core.pair_claim import all_ruled_out
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies.mfsure import GOLDEN
+from tests.support.effort import examples
 from tests.support.oracle_policies import policy_plays
 from tests.support.strategies import problems
 
@@ -135,7 +136,7 @@ def test_pending_plays_count_in_numbers_and_not_in_means():
 
 class TestDecision:
     @given(problem=problems(max_arms=4, max_fidelities=3), seed=st.integers(0, 2**32), n=st.integers(1, 60))
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     def test_is_the_claim_of_the_core(self, problem, seed, n):
         """Yes or no by tangents, and the whole minimum by the vectorised search, agree."""
         policy, rng = MFSure(delta=0.2, tolerance=0.01), np.random.default_rng(seed)

@@ -26,6 +26,7 @@ from mfbandit.core.budget import limit
 from mfbandit.experiment.serialization import policy_from_record, policy_record
 from mfbandit.policies.mftoptwo import MFTopTwoMemory
 from tests.support.contracts import assert_resumes_at_any_point
+from tests.support.effort import examples
 from tests.support.oracle_policies import TopTwo, check_chain, policy_plays, rule_plays
 from tests.support.problems import small
 from tests.support.strategies import problems
@@ -60,7 +61,7 @@ class TestPlays:
         assert policy_plays(problem, MFTopTwo(capital), 200, 7, check_chain) == naive_plays(problem, capital, 200, 7)
 
     @given(problems(max_arms=8), st.sampled_from([0.01, 0.1, 0.25, 0.7, 1.0, 3.0]), st.integers(0, 100))
-    @settings(max_examples=80, deadline=None)
+    @settings(max_examples=examples(80), deadline=None)
     def test_on_any_problem(self, problem, look, seed):
         """Also beyond the budget, where it goes on as if there were none."""
         capital = look * full_look(problem)
@@ -107,7 +108,7 @@ class TestPlays:
 
 class TestBudget:
     @given(problems(max_arms=8), st.floats(0.02, 3), st.integers(0, 100))
-    @settings(max_examples=60, deadline=None)
+    @settings(max_examples=examples(60), deadline=None)
     def test_never_more_than_the_budget_and_never_much_less(self, problem, look, seed):
         capital = look * full_look(problem)
         policy, rng = MFTopTwo(capital), np.random.default_rng(seed)

@@ -6,6 +6,7 @@ from hypothesis import event, given, settings
 from hypothesis import strategies as st
 
 from mfbandit import MFUCB, UCB, Experiment, Fidelities, Stats, SubGaussian, paper_problem
+from tests.support.effort import effort, examples
 from tests.support.oracle import play_by_hand
 from tests.support.strategies import problems
 
@@ -38,7 +39,7 @@ def test_same_plays_as_by_hand_on_the_papers_problems(number, policy):
 
 
 @pytest.mark.no_cover
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(
     problems(any_psi=True),
     st.sampled_from([MFUCB, MFUCB, UCB]),
@@ -46,13 +47,14 @@ def test_same_plays_as_by_hand_on_the_papers_problems(number, policy):
     st.integers(0, 2**32),
 )
 def test_same_plays_as_by_hand_on_any_problem(problem, kind, rho, seed):
-    by_hand = play_by_hand(problem, 600, np.random.default_rng(seed), rho=rho, multi_fidelity=kind is MFUCB)
-    assert ask_tell(problem, kind(rho=rho), 600, np.random.default_rng(seed)) == by_hand
+    n = effort(500, 1000)
+    by_hand = play_by_hand(problem, n, np.random.default_rng(seed), rho=rho, multi_fidelity=kind is MFUCB)
+    assert ask_tell(problem, kind(rho=rho), n, np.random.default_rng(seed)) == by_hand
     event(f"{kind.__name__}, fidelities played: {len({fidelity for _, fidelity in by_hand})}")
 
 
 @given(problems(max_fidelities=1), st.integers(0, 2**32))
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 def test_with_one_fidelity_it_is_ucb(problem, seed):
     plays = [ask_tell(problem, policy, 200, np.random.default_rng(seed)) for policy in (MFUCB(), UCB())]
     assert plays[0] == plays[1]

@@ -15,6 +15,7 @@ from sklearn.model_selection import (
 )
 
 from mfbandit.search.splits import Splits, nested_order, raise_small_fractions
+from tests.support.effort import examples
 
 
 def labels_of(sizes, seed):
@@ -43,7 +44,7 @@ class TestNestedOrder:
 
 
 class TestSplits:
-    @settings(max_examples=40)
+    @settings(max_examples=examples(40))
     @given(st.integers(0, 30), st.floats(0.05, 1), st.floats(0.05, 1), st.booleans())
     def test_samples_are_nested_and_apart_from_the_test_part(self, i, one, other, classifier):
         y = labels_of([30, 20, 10], 0)

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 from mfbandit import MFUCB, UCB, Bounded, Experiment, Fidelities, MFBayes, MFTopTwo, Store, SubGaussian
 from mfbandit.errors import InvalidArgument
 from mfbandit.service.app import create_app
+from tests.support.effort import examples
 from tests.support.in_process import InProcess
 from tests.support.services import FIDELITIES, problem
 
@@ -78,7 +79,7 @@ def noises():
     return scale | span | st.sampled_from([{"name": "Bounded"}, {"name": "SubGaussian", "scale": 1}])
 
 
-@settings(max_examples=60)
+@settings(max_examples=examples(60))
 @given(st.data())
 def test_whatever_an_experiment_begins_with(place, data):
     levels = data.draw(st.integers(1, 3))
@@ -96,7 +97,7 @@ def test_whatever_an_experiment_begins_with(place, data):
         place.look(address)
 
 
-@settings(max_examples=20)
+@settings(max_examples=examples(20))
 @given(st.data())
 def test_whatever_it_is_told_and_changed_to(place, data):
     policy = data.draw(st.sampled_from([{"name": name} for name in ("MFUCB", "UCB", "MFAda", "MFBayes")]))

@@ -28,6 +28,7 @@ from mfbandit.simulation.engines import heap_ucb as engine
 from mfbandit.simulation.engines.interface import begin_run
 from mfbandit.simulation.engines.registry import engine_for
 from tests.support import engines
+from tests.support.effort import effort, examples
 from tests.support.oracle import play_by_hand
 from tests.support.problems import SubExponential
 from tests.support.strategies import problems
@@ -80,8 +81,8 @@ class TestLongRuns:
     @pytest.mark.parametrize("rewards", [Gaussian(0.2), Bernoulli()], ids=str)
     def test_same_plays_as_a_scan_with_100_000_arms(self, rewards):
         problem = large_problem(100_000, rewards)
-        expected = scan_plays(partial(tuned_scan, lanes=True), problem, MFUCB(), 140_000, seed=7)
-        assert np.array_equal(engine_plays(problem, MFUCB(), 140_000, seed=7), expected)
+        expected = scan_plays(partial(tuned_scan, lanes=True), problem, MFUCB(), effort(120_000, 200_000), seed=7)
+        assert np.array_equal(engine_plays(problem, MFUCB(), effort(120_000, 200_000), seed=7), expected)
 
 
 def test_compiled_oracles_are_the_one_by_hand():
@@ -95,7 +96,7 @@ def test_compiled_oracles_are_the_one_by_hand():
 
 
 @pytest.mark.no_cover
-@settings(max_examples=10 if WITHOUT_JIT else 150)
+@settings(max_examples=10 if WITHOUT_JIT else examples(150))
 @given(
     problems(max_arms=60),
     st.sampled_from([MFUCB, MFUCB, UCB]),
@@ -127,7 +128,7 @@ def test_replayed_rewards(replace, policy, heap_arms):
 
 
 @pytest.mark.skipif(WITHOUT_JIT, reason="too long without compiling")
-@settings(max_examples=100)
+@settings(max_examples=examples(100))
 @given(problems(max_arms=60), st.sampled_from([0.001, 0.1, 2.0]), st.integers(0, 2**32), st.sampled_from([1, 2, 5]))
 def test_sleeping_changes_no_play_in_longer_runs(problem, rho, seed, heap_arms):
     expected = scan_plays(plain_scan, problem, MFUCB(rho=rho), 20_000, seed)
@@ -148,7 +149,7 @@ def test_a_list_that_comes_out_empty():
 @pytest.mark.parametrize("rewards", ["deterministic", "close together"])
 def test_ties_and_near_ties_among_many_arms(rewards):
     """Equal arms are found to be twins, and sums that differ by little are told apart without a long search."""
-    k = 60 if WITHOUT_JIT else 1500
+    k = 60 if WITHOUT_JIT else effort(1000, 3000)
     fid, rng = Fidelities([1], concentration=Bounded()), np.random.default_rng(0)
     if rewards == "deterministic":
         problem = Problem(np.full((1, k), 0.5), fid, Gaussian(0.0))
@@ -178,7 +179,7 @@ def test_nothing_is_compiled_twice():
 
 
 @pytest.mark.no_cover
-@settings(max_examples=10 if WITHOUT_JIT else 60)
+@settings(max_examples=10 if WITHOUT_JIT else examples(60))
 @given(
     problems(max_arms=12, max_fidelities=4),
     st.sampled_from([MFUCB(rho=0.1), UCB(rho=0.1)]),

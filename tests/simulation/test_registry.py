@@ -37,6 +37,7 @@ from mfbandit.simulation.engines import registry
 from mfbandit.simulation.engines.interface import Engine
 from mfbandit.simulation.engines.registry import ENGINES, engine_for, one_run, runner_for
 from tests.support import greedy_engine
+from tests.support.effort import examples
 from tests.support.engines import engine_plays, listed
 from tests.support.oracle_policies import policy_plays
 from tests.support.strategies import problems
@@ -120,7 +121,7 @@ def test_every_engine_is_tested_here_with_every_policy_of_its():
 @pytest.mark.parametrize(("name", "policy"), CASES, ids=str)
 class TestSameAsThePlainPath:
     @given(problem=problems(max_arms=12), seed=st.integers(0, 2**32), stretch=st.sampled_from([1, 37, 10**9]))
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     def test_plays(self, name, policy, problem, seed, stretch):
         engine = engine_for(problem, policy)
         if engine is None:  # bounds by divergence, where rewards lie in no range
@@ -137,7 +138,7 @@ class TestSameAsThePlainPath:
         shares=st.lists(st.floats(0.01, 1.0), max_size=5, unique=True),
         seed=st.integers(0, 2**32),
     )
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     def test_regret_plays_and_cost(self, name, policy, problem, account, shares, seed):
         if engine_for(problem, policy) is None:
             assert name == "kl_ucb"
@@ -153,7 +154,7 @@ class TestNewEngine:
     """The file that CONTRIBUTING shows, and one line in the registry."""
 
     @given(problem=problems(max_arms=12, any_psi=True), seed=st.integers(0, 2**32))
-    @settings(max_examples=25)
+    @settings(max_examples=examples(25))
     def test_makes_the_plays_of_its_policy(self, problem, seed):
         with pytest.MonkeyPatch.context() as patch:
             patch.setattr(registry, "ENGINES", ENGINES | {"tests.support.greedy_engine": (Greedy,)})

@@ -9,8 +9,9 @@ from mfbandit.core.stats import Play
 from mfbandit.experiment.events import Failed, Told
 from tests.support import comparison, crash, faults
 from tests.support.clients import ARMS, FIDELITIES, Diary
+from tests.support.effort import effort
 
-KILLS = 15  # of each kind; `make soak` makes thousands
+KILLS = effort(6, 30)  # of each kind; `make soak` makes thousands
 
 
 def assert_good(record: crash.Record, number: int) -> None:

@@ -10,6 +10,7 @@ from mfbandit.store.import_ids import ImportIds
 from mfbandit.store.leases import Leases
 from mfbandit.store.recent import RecentEvents
 from mfbandit.store.request_keys import RequestKeys
+from tests.support.effort import examples
 from tests.support.logs import begun, logs
 
 
@@ -28,7 +29,7 @@ def test_leases(records, data):
     assert list(single.due.items()) == list(twice.due.items())
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(logs(), st.data(), st.sampled_from([0, 2, 100]))
 def test_import_ids(records, data, unsorted):
     before, import_ids.UNSORTED = import_ids.UNSORTED, unsorted

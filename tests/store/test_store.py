@@ -33,6 +33,7 @@ from mfbandit.experiment.events import (
     Told,
 )
 from mfbandit.store.sqlite import SQLite
+from tests.support.effort import examples
 from tests.support.objectives import play_number
 from tests.support.stores import Clock, make, play_some
 
@@ -80,7 +81,7 @@ class TestContract:
         check_experiment(Forgetful)
 
 
-@settings(max_examples=40)
+@settings(max_examples=examples(40))
 @given(
     st.integers(1, 5),
     st.integers(1, 3),

@@ -4,11 +4,13 @@ import random
 import threading
 import traceback
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 import mfbandit as mfb
 from mfbandit.core.stats import Play
+from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.events import Failed, Told
 from mfbandit.service import RemoteExperiment
 from tests.support.objectives import play_number
@@ -156,4 +158,5 @@ class Client(threading.Thread):
         for arm in self._insist(lambda: experiment.set_aside):
             key = f"{self._number}-{self._turns}-{arm}"
             self.diary.restores += 1
-            self._insist(lambda arm=arm, key=key: experiment.restore_arm(arm, request_key=key))  # type: ignore[misc]
+            with suppress(InvalidArgument):  # a late result brought it back meanwhile
+                self._insist(lambda arm=arm, key=key: experiment.restore_arm(arm, request_key=key))  # type: ignore[misc]

@@ -21,6 +21,7 @@ from mfbandit import (
     theory,
 )
 from mfbandit.theory.planning import allocation_at, allocation_for
+from tests.support.effort import examples
 from tests.support.strategies import problems
 
 ADS = Fidelities([1, 10, 60], [0.2, 0.1, 0], Bounded(), names=["a minute", "ten minutes", "an hour"])
@@ -59,7 +60,7 @@ class TestAgainstSimulation:
 
 
 @given(problems(max_arms=12, any_psi=True), st.floats(0.01, 1e6), st.sampled_from([0.5, 2.0, 5.0]))
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=examples(150), deadline=None)
 def test_spends_the_capital_and_settles_every_arm(problem, plays, rho):
     capital = plays * problem.arms * problem.fidelities.costs[0]
     expected = plan(problem.fidelities, capital, means=problem.means, rho=rho)

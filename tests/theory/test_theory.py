@@ -14,6 +14,7 @@ from mfbandit import Bernoulli, Bounded, Fidelities, Gaussian, Problem, Replay, 
 from mfbandit.theory.lower import bernoulli_divergence
 from mfbandit.theory.plays import kappa
 from mfbandit.theory.upper import top_only
+from tests.support.effort import examples
 from tests.support.problems import SubExponential
 from tests.support.strategies import problems
 
@@ -333,14 +334,14 @@ def naive_classes(problem):
 
 
 @given(problems(max_arms=20, any_psi=True))
-@settings(max_examples=200, deadline=None)
+@settings(max_examples=examples(200), deadline=None)
 def test_partition_is_the_definition(problem):
     parts = theory.partition(problem)
     assert list(zip(parts.classes.tolist(), parts.first.tolist(), strict=True)) == naive_classes(problem)
 
 
 @given(problems(max_arms=20, any_psi=True))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_classes_are_disjoint_cover_all_and_keep_their_inequalities(problem):
     parts, gap = theory.partition(problem), theory.gaps(problem)
     members = [parts.members(m) for m in range(len(problem.fidelities))]
@@ -369,7 +370,7 @@ def naive_upper_bound(problem, log_plays, rho):
 
 
 @given(problems(max_arms=20, any_psi=True), st.floats(1, 1e9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_upper_bound_is_the_sum(problem, capital):
     bound = theory.upper_bound(problem, capital, rho=5, unproven=True)
     log_plays = math.log(max(capital / problem.fidelities.costs[0], 1))
@@ -377,7 +378,7 @@ def test_upper_bound_is_the_sum(problem, capital):
 
 
 @given(problems(max_arms=20, any_psi=True), st.integers(1, 10**9))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_regret_of_the_bounded_plays_is_the_upper_bound(problem, n):
     """Lemma 10 is Lemma 8 weighed by gaps and costs."""
     fid = problem.fidelities
@@ -389,7 +390,7 @@ def test_regret_of_the_bounded_plays_is_the_upper_bound(problem, n):
 
 
 @given(problems(max_arms=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_lower_bounds_by_brute_force(problem):
     gap = theory.gaps(problem)
     for form in ("theorem", "lemma"):
@@ -402,7 +403,7 @@ def test_lower_bounds_by_brute_force(problem):
 
 
 @given(problems(max_arms=12))
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=examples(100), deadline=None)
 def test_the_best_fidelity_attains_the_lower_bound(problem):
     bound = theory.lower_bound(problem, form="divergence", unproven=True)
     for k, m in enumerate(theory.optimal_fidelity(problem, unproven=True).tolist()):
@@ -420,7 +421,7 @@ def test_the_best_fidelity_attains_the_lower_bound(problem):
 
 
 @given(problems(max_arms=10, max_fidelities=1))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_one_fidelity_is_ucb(problem):
     ours, ucb = (bound(problem, 1e5, rho=5, unproven=True) for bound in (theory.upper_bound, theory.ucb_upper_bound))
     assert ours.total == ucb.total
@@ -434,7 +435,7 @@ def test_ucb_bound_ignores_low_fidelities():
 
 
 @given(problems(max_arms=10), st.sampled_from([0.25, 2.0, 1024.0]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_costs_scale_regret(problem, scale):
     fid = problem.fidelities
     scaled_fid = Fidelities([scale * cost for cost in fid.costs], fid.biases, fid.concentration)
@@ -450,7 +451,7 @@ def test_costs_scale_regret(problem, scale):
 
 
 @given(st.integers(0, 2**32), st.sampled_from([-4.0, 0.5, 8.0]))
-@settings(max_examples=50, deadline=None)
+@settings(max_examples=examples(50), deadline=None)
 def test_shifting_all_means_changes_neither_classes_nor_plays(seed, shift):
     """Means, biases and shifts are multiples of 2⁻¹⁰, so that sums and differences are exact."""
     rng = np.random.default_rng(seed)

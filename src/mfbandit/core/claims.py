@@ -16,6 +16,7 @@ probability of at most δ, if the weights w of all arms but the best sum to at m
 """
 
 import math
+from collections.abc import Mapping
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -23,12 +24,13 @@ import numpy as np
 from mfbandit._internal.roots import increasing_root
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core.concentration import Bounded
-from mfbandit.core.evidence import Cells, GaussianCells, cells
+from mfbandit.core.evidence import Cells, GaussianCells, cells, stacked
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
 
 CENTRE_PRIOR = 1.0  # ρ of the estimates that pick the leader
 LOG_2 = math.log(2)
+SIDES = np.array([False, True])[:, None, None]  # evidence above a mean of the leader, and below one of a rival
 ACCURACY = 1e-8  # of the cost of an explanation, which is never taken for larger than it is by more
 
 
@@ -73,13 +75,24 @@ class Pool:
 
     def at(self, mu: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
         """Return G↑(μ) (else: G↓(μ)) of each arm, and its slope in μ."""
+        found = [
+            (m, cell.at(mu - self.biases[m] if below else mu + self.biases[m], below=below))
+            for m, cell in enumerate(self.cells)
+            if cell is not None
+        ]
+        return self.pooled(dict(found), mu)
+
+    def pooled(
+        self, found: Mapping[int, tuple[FloatArray, FloatArray]], mu: FloatArray
+    ) -> tuple[FloatArray, FloatArray]:
+        """Add up the evidence of the fidelities that count, each below the highest hedged, and their slopes."""
         total, slope = np.zeros(mu.shape), np.zeros(mu.shape)
         top = len(self.cells) - 1
-        for m, cell in enumerate(self.cells):
-            if cell is None:  # as with an infinite bias, where the hedge is all that is left
+        for m in range(len(self.cells)):
+            if m not in found:  # as with an infinite bias, where the hedge is all that is left
                 total -= LOG_2 * (self.counts[m] > 0) * (m < top)
                 continue
-            value, rise = cell.at(mu - self.biases[m] if below else mu + self.biases[m], below=below)
+            value, rise = found[m]
             if m < top:
                 rise = rise / (1 + np.exp(-value))
                 value = np.logaddexp(0.0, value) - LOG_2
@@ -103,6 +116,31 @@ class Pool:
         low = np.where(usable, self.means - bias, np.inf).min(axis=0)
         high = np.where(usable, self.means + bias, -np.inf).max(axis=0)
         return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+
+
+class Pair:
+    """A leader and its rivals, looked at together: one call for all their results, where they are of one kind.
+
+    Args:
+        leader: arm i, once for each rival.
+        rivals: the arms a.
+    """
+
+    def __init__(self, leader: Pool, rivals: Pool) -> None:
+        self._leader, self._rivals = leader, rivals
+        self._counted = [m for m, cell in enumerate(leader.cells) if cell is not None]
+        rows = [[cell for cell in pool.cells if cell is not None] for pool in (leader, rivals)]
+        self._cells = stacked(rows)
+        self._biases = np.array([leader.biases[m] for m in self._counted])[:, None]
+
+    def at(self, mu: FloatArray, above: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray, FloatArray]:
+        """Return G↓_i(μ) and its slope, and G↑_a of means ``above`` and its slope."""
+        if self._cells is None:
+            return *self._leader.at(mu, below=False), *self._rivals.at(above, below=True)
+        theta = np.array([mu + self._biases, above - self._biases])
+        values, slopes = self._cells.at(theta, below=SIDES)
+        sides = [{m: (values[side, r], slopes[side, r]) for r, m in enumerate(self._counted)} for side in (0, 1)]
+        return *self._leader.pooled(sides[0], mu), *self._rivals.pooled(sides[1], above)
 
 
 def span(fidelities: Fidelities, counted: BoolArray) -> tuple[float, float]:
@@ -160,11 +198,11 @@ def explanation(leader: Pool, rivals: Pool, ahead: FloatArray, near: Explanation
         ahead: ε for each rival.
         near: the same for other ε, which saves time: where ε grows by d, the leader's mean falls by 0 to d.
     """
-    known = leader.known & rivals.known
+    known, pair = leader.known & rivals.known, Pair(leader, rivals)
 
     def slope_at(mu: FloatArray) -> FloatArray:
-        slope: FloatArray = leader.at(mu, below=False)[1] + rivals.at(mu + ahead, below=True)[1]
-        return np.where(known, slope, 0.0)
+        _, fall, _, rise = pair.at(mu, mu + ahead)
+        return np.where(known, fall + rise, 0.0)
 
     if near is None:
         low_leader, high_leader = leader.reach()
@@ -176,8 +214,7 @@ def explanation(leader: Pool, rivals: Pool, ahead: FloatArray, near: Explanation
     least, most = leader.span[0], np.maximum(leader.span[0], leader.span[1] - ahead)
     low, high = np.clip(low, least, most), np.clip(high, least, most)
     mean = increasing_root(slope_at, low, high, tolerance=0.0, area=ACCURACY, least=least, most=most)
-    down, _ = leader.at(mean, below=False)
-    up, rise = rivals.at(mean + ahead, below=True)
+    down, _, up, rise = pair.at(mean, mean + ahead)
     cost = np.where(known & ~np.isnan(down + up), down + up, -np.inf)
     cost = np.where(ahead > leader.span[1] - leader.span[0], np.inf, cost)  # which no two means are apart
     return Explanation(ahead, cost, np.where(known, rise, 0.0), mean)

@@ -195,6 +195,10 @@ def leads(leader: Pool, rivals: Pool, needed: FloatArray, start: Explanation, la
     """
     lead = np.full(len(needed), largest)
     at = np.flatnonzero(np.isfinite(start.cost))  # of an arm without results nothing is ruled out
+    if math.isfinite(largest):  # where not even nearly the largest ε is ruled out, no smaller one is
+        most = np.full(len(at), largest * (1 - LEAD_TOLERANCE))
+        nearly = explanation(leader.among(at), rivals.among(at), most, near=start.among(at))
+        at = at[nearly.cost >= needed[at]]
     low, high = np.zeros(len(needed)), np.full(len(needed), largest)
     found = start.among(at)
     for _ in range(NEWTON_STEPS):

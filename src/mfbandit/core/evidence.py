@@ -6,14 +6,15 @@ all runs: where it is large, the mean is below θ. All values here are logarithm
 """
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from functools import cached_property
-from typing import Protocol, runtime_checkable
+from typing import Any, Protocol, runtime_checkable
 
 import numpy as np
 
 from mfbandit._internal.special import log_gamma, log_mills
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
 
 PRIOR = 3.0  # ρ, in plays: small, for arms with few results
@@ -74,6 +75,38 @@ def cells(tail: Concentration, counts: IntArray, sums: FloatArray) -> Cells | No
     return None
 
 
+def stacked(rows: "Sequence[Sequence[Cells]]") -> "GaussianCells | BoundedCells | None":
+    """Join results of the same arms at several fidelities, of several pools, to be looked at all at once.
+
+    Args:
+        rows: for each pool, the cells of its fidelities.
+
+    Returns:
+        Cells of shape (pools, fidelities, arms), with the same values to the last bit; None if kinds differ.
+
+    >>> one = GaussianCells(np.array([9]), np.zeros(1), 1.0)
+    >>> stacked([[one, one], [one, one]]).counts.shape
+    (2, 2, 1)
+    """
+    every = [cell for row in rows for cell in row]
+    first = every[0] if every else None
+    if isinstance(first, GaussianCells) and all(
+        type(cell) is GaussianCells and cell.prior == first.prior for cell in every
+    ):
+        scales = np.array([[cell.scale for cell in row] for row in rows])[:, :, None]  # type: ignore[attr-defined]
+        return GaussianCells(*_joined(rows), scales, first.prior)
+    if isinstance(first, BoundedCells) and all(
+        type(cell) is BoundedCells and cell.span == first.span for cell in every
+    ):
+        return BoundedCells(*_joined(rows), first.span)
+    return None
+
+
+def _joined(rows: "Sequence[Sequence[Any]]") -> tuple[IntArray, FloatArray]:
+    counts = np.array([[cell.counts for cell in row] for row in rows])
+    return counts, np.array([[cell.sums for cell in row] for row in rows])
+
+
 @dataclass(frozen=True, eq=False)
 class GaussianCells:
     r"""The half-normal mixture for sub-Gaussian rewards of scale σ, with a prior worth ρ plays.
@@ -87,7 +120,7 @@ class GaussianCells:
 
     counts: IntArray
     sums: FloatArray
-    scale: float
+    scale: float | FloatArray
     prior: float = PRIOR
 
     def among(self, chosen: IntArray) -> "GaussianCells":
@@ -104,9 +137,9 @@ class GaussianCells:
         constant: FloatArray = math.log(2) - 0.5 * np.log1p(self.counts / self.prior)
         return constant
 
-    def at(self, theta: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
+    def at(self, theta: FloatArray, *, below: bool | BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return log E and its slope in θ."""
-        sign = 1.0 if below else -1.0
+        sign = np.where(below, 1.0, -1.0)
         value, slope = log_mills(sign * (self.counts * theta - self.sums) / self._spread)
         empty = self.counts == 0
         return np.where(empty, 0.0, value + self._constant), slope * (sign * self.counts / self._spread)
@@ -146,12 +179,12 @@ class BoundedCells:
         hits, misses = self._hits, counts - self._hits
         return log_gamma(hits + 0.5) + log_gamma(misses + 0.5) - log_gamma(counts + 1.0) - math.log(math.pi)
 
-    def at(self, theta: FloatArray, *, below: bool) -> tuple[FloatArray, FloatArray]:
+    def at(self, theta: FloatArray, *, below: bool | BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return log E and its slope in θ."""
         hits, misses = self._hits, self.counts - self._hits
         width, mean = self.span.high - self.span.low, hits / np.maximum(self.counts, 1)
         given = (theta - self.span.low) / width
-        beyond = (given > mean if below else given < mean) & (self.counts > 0)
+        beyond = np.where(below, given > mean, given < mean) & (self.counts > 0)
         used = np.clip(np.where(beyond, given, mean), 0.0, 1.0)
         win, lose = np.maximum(used, LEAST), np.maximum(1 - used, LEAST)
         value = self._mixture - hits * np.log(win) - misses * np.log(lose)
