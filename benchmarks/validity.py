@@ -247,27 +247,24 @@ def uniform(looks: Looks, rng: np.random.Generator) -> Plays:
         yield chance.argmax(axis=1), rng.integers(0, looks.case.number, looks.runs)
 
 
-def adversary(looks: Looks, _rng: np.random.Generator) -> Plays:
+def adversary(looks: Looks, rng: np.random.Generator) -> Plays:
     """Keep the wrong claim alive that is nearest to being made: leave alone what supports it, and try the rest again.
 
-    Of the pair with the strongest claim, play the arm that contributes less, at the fidelity whose results contribute
-    most so far.
+    Of the pair with the strongest claim, play the arm whose results do not support it: the wrong one if they are not
+    above its means, the better one if they are not below. If both are like that, or neither is, play the one with fewer
+    results. It knows the true means.
     """
-    row = np.arange(looks.runs)
+    row, truth = np.arange(looks.runs), np.tile(looks.case.means, looks.runs)
     while True:
         first, second = looks.look()
         chosen = np.where(looks.live, first + second - looks.prices, -np.inf).argmax(axis=1)
-        is_wrong = first[row, chosen] < second[row, chosen]
-        arms = np.where(is_wrong, looks.wrong[chosen], looks.better[chosen])
-        near = looks.near.reshape(looks.live.shape)[row, chosen]
-        pool = looks.pool(row * looks.case.arms + arms)
-        parts = np.zeros((looks.case.number, looks.runs))
-        for m, cell in enumerate(pool.cells):
-            if cell is not None:
-                down = cell.at(near + pool.biases[m], below=False)[0]
-                up = cell.at(near + looks.case.tolerance - pool.biases[m], below=True)[0]
-                parts[m] = np.where(is_wrong, down, up)
-        yield arms, parts.argmax(axis=0)
+        one, other = looks.wrong[chosen], looks.better[chosen]
+        counts = looks.stats.counts.sum(axis=0).reshape(looks.active.shape)
+        above = (looks.stats.sums - looks.stats.counts * truth).sum(axis=0).reshape(looks.active.shape)
+        wrong_fails, better_fails = above[row, one] <= 0, above[row, other] >= 0
+        fewer = counts[row, one] < counts[row, other]
+        is_wrong = np.where(wrong_fails == better_fails, fewer, wrong_fails)
+        yield np.where(is_wrong, one, other), rng.integers(0, looks.case.number, looks.runs)
 
 
 def problem_of(case: Case) -> mfb.Problem:

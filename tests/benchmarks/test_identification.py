@@ -55,6 +55,7 @@ def results():
         "lower bounds": {"5x2": {"0.1": lower_bound(100.0, 0.1)}},
         "random": {"20 arms": costs},
         "step": {"100": 20.0},
+        "least ratios": [0.4],
     }
 
 

@@ -24,8 +24,10 @@ from benchmarks.validity import (
 )
 from mfbandit.simulation.engines import mfsure
 from mfbandit.simulation.engines.interface import begin_run
+from tests.support.laplace import Laplace
 
 RUNS = 300
+OWN = replace(GAUSSIAN, name="Laplace", told=Laplace(1.0), unit=lambda rng, size: rng.laplace(size=size))
 SMALL = [
     Case(GAUSSIAN, 2, 1, "uniform", plays=200),
     Case(GAUSSIAN, 2, 1, "adversary", plays=200),
@@ -38,6 +40,7 @@ SMALL = [
     Case(EVEN, 2, 1, "adversary", plays=200),
     Case(EVEN, 2, 2, "MFSure", plays=100),
     Case(RANGE, 2, 2, "adversary", plays=150),
+    Case(OWN, 2, 2, "adversary", plays=100),
     Case(GAUSSIAN, 6, 1, "adversary", plays=500, changing=True),
     Case(EVEN, 6, 2, "uniform", plays=300, changing=True),
 ]

@@ -6,10 +6,12 @@ import numpy as np
 import pytest
 
 import mfbandit as mfb
+from mfbandit.core import pair_claim
 from mfbandit.core.claims import Pool, centres, explanation
 from mfbandit.core.confidence import Roster, confidence, largest_lead
 from mfbandit.core.evidence import GaussianCells
 from mfbandit.core.kept_claims import KeptClaims
+from mfbandit.core.pair_claim import all_ruled_out
 from mfbandit.core.stats import Stats
 
 ALL = np.array([True, True])
@@ -184,6 +186,32 @@ class TestExtremes:
                 return value * np.nan, slope
 
         assert self.one_fidelity(Broken(1.0), [50, 50], [50.0, 0.0]).level == 0.0
+
+
+class TestOnePair:
+    """The answer of yes or no about one pair, for single numbers, against the cost over arrays."""
+
+    def test_agrees_with_the_cost(self, fidelities):
+        rng = np.random.default_rng(7)
+        ruled_out = 0
+        for most in (3, 30, 300, 3000) * 30:
+            stats = some_stats(rng, 2, most)
+            stats.counts[-1] += 1
+            leader, rival = (Pool.of(stats, fidelities, np.array([arm]), ALL) for arm in (0, 1))
+            cost = explanation(leader, rival, np.array([0.02])).cost[0]
+            for needed in (cost - 0.01, cost + 0.01):
+                given = np.array([1]), 0.02, np.array([needed]), np.array([rng.random()])
+                found = all_ruled_out(stats, fidelities, 0, *given)
+                assert found == (needed < cost)
+                ruled_out += found
+        assert ruled_out > 20
+
+    def test_what_it_cannot_show_is_not_ruled_out(self, monkeypatch):
+        monkeypatch.setattr(pair_claim, "MAX_LOOKS", 1)
+        stats = Stats.empty(1, 2)
+        stats.counts[:], stats.sums[:] = 100, [[90.0, 10.0]]
+        given = np.array([1]), 0.0, np.array([3.0]), np.array([0.3])
+        assert not all_ruled_out(stats, mfb.Fidelities([1], concentration=mfb.SubGaussian(0.5)), 0, *given)
 
 
 def largest_lead_of(tail) -> float:

@@ -6,6 +6,7 @@ import pytest
 import mfbandit as mfb
 from mfbandit.core.evidence import BoundedCells, GaussianCells
 from mfbandit.core.evidence import cells as known_cells
+from tests.support.laplace import Laplace
 
 RUNS = 20_000
 
@@ -17,14 +18,18 @@ def cells(tail, counts, sums):
 
 
 def process(kind: str, counts, sums):
+    if kind == "own":
+        return cells(Laplace(1.0), counts, sums)
     return GaussianCells(counts, sums, 1.0) if kind == "normal" else BoundedCells(counts, sums, mfb.Bounded(0, 1))
 
 
 def draw(kind: str, rng, mean, shape):
+    if kind == "own":
+        return rng.laplace(mean, 1.0, shape)
     return rng.normal(mean, 1.0, shape) if kind == "normal" else (rng.random(shape) < mean).astype(float)
 
 
-@pytest.mark.parametrize("kind", ["normal", "0/1"])
+@pytest.mark.parametrize("kind", ["normal", "0/1", "own"])
 @pytest.mark.parametrize("below", [True, False])
 @pytest.mark.parametrize("plays", [1, 10, 200])
 def test_it_is_at_most_one_on_average_at_the_true_mean(kind, below, plays):
@@ -35,7 +40,7 @@ def test_it_is_at_most_one_on_average_at_the_true_mean(kind, below, plays):
     assert evidence.mean() < 1 + 4 * evidence.std() / np.sqrt(RUNS)
 
 
-@pytest.mark.parametrize("kind", ["normal", "0/1"])
+@pytest.mark.parametrize("kind", ["normal", "0/1", "own"])
 @pytest.mark.parametrize("below", [True, False])
 def test_it_is_convex_and_rises_away_from_the_mean(kind, below):
     theta = np.linspace(0.02, 0.98, 2001)
@@ -74,10 +79,37 @@ def test_noise_without_an_e_process():
     assert known_cells(Heavy(), np.array([1]), np.array([0.5])) is None
 
 
-def test_noise_with_an_e_process_of_its_own():
-    class Own(mfb.SubGaussian):
-        def evidence(self, counts, sums):
-            return GaussianCells(counts, sums, 2 * self.scale)
+class TestOwnEProcess:
+    def experiment(self, tail):
+        exp = mfb.Experiment(mfb.UCB(), arms=3, fidelities=mfb.Fidelities([1], concentration=tail))
+        rng = np.random.default_rng(3)
+        exp.add_results(
+            [(arm, 0, float(rng.laplace(mean)), None) for arm, mean in enumerate((0, 0, 2)) for _ in "x" * 60]
+        )
+        return exp
 
-    found = cells(Own(1.0), np.array([9]), np.array([0.0])).at(np.array([1.0]), below=True)
-    assert found[0] == GaussianCells(np.array([9]), np.array([0.0]), 2.0).at(np.array([1.0]), below=True)[0]
+    def test_an_experiment_uses_it(self):
+        found = self.experiment(Laplace(1.0)).confidence()
+        assert (found.kind, found.best, found.rivals) == ("valid", 2, ())
+        assert 0.95 < found.level < 1
+        assert found.assumes[0] == "Noise is as Laplace says."
+
+    def test_the_possible_loss_is_finite(self):
+        found = self.experiment(Laplace(8.0)).confidence()
+        assert found.level == 0
+        assert all(0 < ahead < 30 for ahead in found.could_be_ahead)
+
+    def test_without_one_nothing_valid_is_said(self):
+        class Heavy(mfb.SubGaussian):
+            def psi(self, x, /):
+                return 0.5 * super().psi(x)
+
+        assert self.experiment(Heavy(1.0)).confidence().kind == "estimate"
+
+    def test_it_goes_before_that_of_a_parent_class(self):
+        class Own(mfb.SubGaussian):
+            def evidence(self, counts, sums):
+                return GaussianCells(counts, sums, 2 * self.scale)
+
+        found = cells(Own(1.0), np.array([9]), np.array([0.0])).at(np.array([1.0]), below=True)
+        assert found[0] == GaussianCells(np.array([9]), np.array([0.0]), 2.0).at(np.array([1.0]), below=True)[0]

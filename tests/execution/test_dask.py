@@ -6,6 +6,7 @@ import signal
 import threading
 import time
 from contextlib import contextmanager
+from typing import Any
 
 import dask
 import numpy as np
@@ -190,10 +191,8 @@ def test_a_cluster_that_is_gone():
 
 
 def test_a_worker_killed_while_runs_are_simulated():
-    problem, given = (
-        paper_problem(1),
-        {"capital": effort(1e6, 4e6), "runs": 12, "seed": 2, "grid": 5, "keep_plays": True},
-    )
+    problem = paper_problem(1)
+    given: dict[str, Any] = {"capital": effort(1e6, 4e6), "runs": 12, "seed": 2, "grid": 5, "keep_plays": True}
     local_result = simulate(problem, MFUCB(), **given)
     with cluster(2) as (local, client), parallel_config("dask", client=client):
         killed = kill_one(lambda: in_a_moment(local))

@@ -429,3 +429,12 @@ class TestOneLoop:
     def test_bad_input(self):
         with ThreadPoolExecutor(1) as pool, pytest.raises(ValueError, match=r"until must be a Sure or None, got 0\.95"):
             mfb.run(in_memory(), print, pool, until=0.95)  # type: ignore[arg-type]
+
+
+def test_a_policy_is_never_said_to_be_certain():
+    fid = mfb.Fidelities([1], concentration=mfb.SubGaussian(1e-6))
+    exp = mfb.Experiment(mfb.MFSure(delta=1e-300), arms=2, fidelities=fid)
+    exp.add_results([(0, 0, 1.0, None)] * 9 + [(1, 0, 0.0, None)] * 9)
+    assert exp.decided is not None
+    assert exp.decided.level is not None
+    assert exp.decided.level < 1

@@ -38,7 +38,12 @@ class Cells(Protocol):
 
 @runtime_checkable
 class HasEvidence(Protocol):
-    """A concentration that brings an e-process of its own."""
+    """A concentration that brings an e-process of its own, for noise that is neither sub-Gaussian nor bounded.
+
+    What must hold, for rewards whose mean given all that came before is μ: E for θ = μ is at most 1 on average at every
+    stopping time, on either side. log E is convex in θ, and rises (for a mean above θ: falls) with it. Then so do all
+    claims hold that are made with it. ``docs/guide.md`` has an example.
+    """
 
     def evidence(self, counts: IntArray, sums: FloatArray, /) -> Cells:
         """Return the evidence of so many results with these sums, one for each arm."""

@@ -131,6 +131,20 @@ def pooled(mu: float, side: float, arm: ResultsByFidelity, noise: Noise) -> tupl
     return total, slope
 
 
+def possible_means(noise: Noise) -> tuple[float, float]:
+    """Find the smallest and the largest mean at the highest fidelity that ranges and biases leave possible.
+
+    >>> possible_means(Noise(scales=[0.25, 0.5], lows=[0.0, 0.0], widths=[0.5, 1.0], biases=[0.1, 0.0]))
+    (0.0, 0.6)
+    """
+    least, most = -math.inf, math.inf
+    for m in range(len(noise.widths)):
+        if noise.widths[m] > 0:
+            least = max(least, noise.lows[m] - noise.biases[m])
+            most = min(most, noise.lows[m] + noise.widths[m] + noise.biases[m])
+    return least, most
+
+
 def open_mean(
     leader: ResultsByFidelity, rival: ResultsByFidelity, noise: Noise, ahead: float, needed: float, start: float
 ) -> float:
@@ -156,34 +170,39 @@ def open_mean(
     0.3
     """
     low, low_cost, low_slope, high, high_cost, high_slope = -math.inf, 0.0, 0.0, math.inf, 0.0, 0.0
-    mean, step = start, 0.0
+    step = 0.0
     for m in range(len(noise.scales)):
         step = max(step, noise.scales[m], noise.biases[m])
+    least, most = possible_means(noise)
+    most -= ahead
+    if least > most:  # no two means are so far apart
+        return math.nan
+    mean = min(max(start, least), most)
     for look in range(MAX_LOOKS):
         down, fall = pooled(mean, -1.0, leader, noise)
         up, rise = pooled(mean + ahead, 1.0, rival, noise)
         cost, slope = down + up, fall + rise
         if not cost >= needed:  # also if it is not a number
             return mean
-        if slope == 0:
-            break
+        if slope == 0 or (slope < 0 and mean >= most) or (slope > 0 and mean <= least):
+            return math.nan
         if slope < 0:
             low, low_cost, low_slope = mean, cost, slope
         else:
             high, high_cost, high_slope = mean, cost, slope
         if low == -math.inf or high == math.inf:
-            mean, step = mean - math.copysign(step, slope), 2.0 * step
+            mean, step = min(max(mean - math.copysign(step, slope), least), most), 2.0 * step
             continue
         width = high - low
         if width <= ROUNDING * max(abs(low), abs(high)):
-            break
+            return math.nan
         crossing = (high_cost - low_cost - high_slope * width) / (low_slope - high_slope)  # of the tangents, from low
         if low_cost + low_slope * crossing >= needed:
-            break
+            return math.nan
         mean = low + crossing
         if look % HALVED_EVERY == 0 or not low < mean < high:
             mean = low + 0.5 * width
-    return math.nan
+    return mean  # not shown to be ruled out
 
 
 def noise_of(fidelities: Fidelities) -> Noise | None:

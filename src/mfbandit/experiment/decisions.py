@@ -91,7 +91,7 @@ class Decisions:
         if found is None or not (state.roster.changed or state.refuted) or found.level is None:
             return found
         # The policy does not know that arms came and went, nor that a bias does not hold: more has to be shown then.
-        rule = Sure(min(found.level, ALMOST_SURE), found.tolerance)
+        rule = Sure(found.level, found.tolerance)
         known = self._confidence(state, rule.level)
         return found if known.best == found.arm and rule.met_by(known) else None
 
@@ -131,4 +131,6 @@ def _policys_own(state: State) -> Decided | None:
     if not (0 <= arm < len(state.labels) and active[arm]):
         raise InvalidArgument(f"a policy must decide for an active arm, and {type(policy).__name__} did for arm {arm}")
     delta, tolerance = getattr(policy, "delta", None), float(getattr(policy, "tolerance", 0.0))
-    return Decided(arm, None if delta is None else 1 - delta, None if delta is None else tolerance, tolerance, "policy")
+    if delta is None:
+        return Decided(arm, None, None, tolerance, "policy")
+    return Decided(arm, min(1 - delta, ALMOST_SURE), tolerance, tolerance, "policy")

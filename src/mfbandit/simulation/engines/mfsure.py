@@ -38,7 +38,8 @@ mixture_constant = compiled_with(pair_claim.mixture_constant, log_gamma_of=compi
 gaussian_cell = compiled_with(pair_claim.gaussian_cell, log_mills_ratio=log_mills_ratio)
 bounded_cell = compiled(pair_claim.bounded_cell)
 pooled = compiled_with(pair_claim.pooled, gaussian_cell=gaussian_cell, bounded_cell=bounded_cell)
-open_mean = compiled_with(pair_claim.open_mean, pooled=pooled)
+possible_means = compiled(pair_claim.possible_means)
+open_mean = compiled_with(pair_claim.open_mean, pooled=pooled, possible_means=possible_means)
 most_telling = compiled(duel.most_telling)
 
 
