@@ -66,7 +66,8 @@ def ask_and_tell(experiment: AnyExperiment) -> None:
 
 def what_works() -> None:
     """Asking and telling, with every policy; a store in a file; theory and plans; a job, and how far it is."""
-    for policy in (mfb.UCB(), mfb.MFUCB(), mfb.MFAda(), mfb.MFBayes(), mfb.MFTopTwo(capital=100)):
+    policies = mfb.UCB(), mfb.MFUCB(), mfb.MFAda(), mfb.MFBayes(), mfb.MFTopTwo(capital=100)
+    for policy in (*policies, mfb.IISE(1e-9), mfb.LUCB(0.2, 0.1, 1e-9), mfb.MFGrad(1e-9), mfb.MFSure(1e-9)):
         ask_and_tell(mfb.Experiment(policy, arms=3, fidelities=FIDELITIES))
     with tempfile.TemporaryDirectory() as folder:
         with mfb.Store(Path(folder) / "a.db") as store:

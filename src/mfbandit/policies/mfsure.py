@@ -7,12 +7,13 @@ import numpy as np
 
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit._internal.validation import number
-from mfbandit.core import Fidelities, Stats, safest, scales
+from mfbandit.core import Fidelities, Stats, safest
 from mfbandit.core.confidence import Roster
 from mfbandit.core.estimate import centre
 from mfbandit.core.pair_claim import all_ruled_out
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies.duel import evidence_against, most_telling
+from mfbandit.policies.identification import checked_delta, known_scales
 
 GOLDEN = (math.sqrt(5.0) - 1.0) / 2.0  # multiples of it, modulo 1, are spread evenly however many one takes
 
@@ -57,10 +58,8 @@ class MFSure:
     tolerance: float = 0.0
 
     def __post_init__(self) -> None:
-        object.__setattr__(self, "delta", number("delta", self.delta))
+        object.__setattr__(self, "delta", checked_delta(self.delta))
         object.__setattr__(self, "tolerance", number("tolerance", self.tolerance))
-        if not 0 < self.delta < 1:
-            raise InvalidArgument(f"delta must lie strictly between 0 and 1, got {self.delta:g}")
         if self.tolerance < 0:
             raise InvalidArgument(f"tolerance must be at least 0, got {self.tolerance:g}")
 
@@ -163,9 +162,4 @@ def _check_known(fidelities: Fidelities) -> None:
 
 
 def _scales(fidelities: Fidelities) -> tuple[float, ...]:
-    found = scales(fidelities)
-    if found is None:
-        raise InvalidArgument(
-            f"concentration must be SubGaussian or Bounded for MFSure, got {fidelities.concentration!r}"
-        )
-    return found
+    return known_scales(fidelities, "MFSure")

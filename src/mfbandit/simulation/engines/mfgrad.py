@@ -18,6 +18,7 @@ from mfbandit.simulation.engines.truth import Truth
 __all__ = ["begin", "prepare", "run_on", "supports", "used"]
 
 NOBODY = -1
+MARGIN, SLACK = 1.0 + 1e-6, 1e-9  # relative, and in units of evidence: by how much a bound must be above, for rounding
 
 
 class GradRule(NamedTuple):
@@ -154,15 +155,30 @@ def meeting_point(state: GradState, weights: FloatArray, arm: int, rival: int) -
 
 
 @compiled
+def at_least(
+    state: GradState, weights: FloatArray, means: FloatArray, own: FloatArray, pair: tuple[int, int], at: float
+) -> float:
+    """Bound f_ia from below by any point up to η_i: the two meet either below it, or above."""
+    arm, rival = pair
+    below = distance(state.low[arm], state.high[arm], weights[arm], at) + own[rival]
+    above = own[rival]
+    if at > means[rival]:
+        above = distance(state.low[rival], state.high[rival], weights[rival], at)
+    return min(below, own[arm] + above)
+
+
+@compiled
 def weakest_point(
-    state: GradState, weights: FloatArray, means: FloatArray, own: FloatArray, arm: int
+    state: GradState, weights: FloatArray, means: FloatArray, own: FloatArray, arm: int, slack: float
 ) -> tuple[float, int, float, float]:
-    """The minimum over a of f_ia: its value, a, η_i and η_a."""
-    least, rival, mean, rival_mean = np.inf, NOBODY, 0.0, 0.0
+    """The minimum over a of f_ia: its value, a, η_i and η_a. Pairs that are surely above it are passed over."""
+    least, rival, mean, rival_mean = np.inf, NOBODY, means[arm], 0.0
     for k in range(len(means)):
         if k == arm:
             continue
         if means[k] < means[arm]:
+            if rival != NOBODY and at_least(state, weights, means, own, (arm, k), mean) > MARGIN * least + slack:
+                continue
             mine = theirs = meeting_point(state, weights, arm, k)
             value = distance(state.low[arm], state.high[arm], weights[arm], mine)
             value += distance(state.low[k], state.high[k], weights[k], mine)
@@ -198,7 +214,7 @@ def set_bounds(bounds: FloatArray, means: FloatArray, own: FloatArray) -> None:
 
 @compiled
 def strongest(
-    state: GradState, weights: FloatArray, means: FloatArray, own: FloatArray
+    state: GradState, weights: FloatArray, means: FloatArray, own: FloatArray, slack: float
 ) -> tuple[float, int, int, float, float]:
     """F = max over i of min over a of f_ia: its value, i, a, η_i and η_a."""
     set_bounds(state.bounds, means, own)
@@ -207,7 +223,7 @@ def strongest(
         arm = largest(state.bounds)
         if state.bounds[arm] == -np.inf or (leader != NOBODY and state.bounds[arm] < best):
             return best, leader, against, mean, rival_mean
-        value, rival, mine, theirs = weakest_point(state, weights, means, own, arm)
+        value, rival, mine, theirs = weakest_point(state, weights, means, own, arm, slack)
         if leader == NOBODY or value > best or (value == best and arm < leader):
             best, leader, against, mean, rival_mean = value, arm, rival, mine, theirs
         state.bounds[arm] = -np.inf
@@ -260,7 +276,8 @@ def climb(rule: GradRule, state: GradState) -> None:
             whole += state.shares[k, m]
             speed += state.shares[k, m] / rule.costs[m]
         look(state, state.tilted, state.tilted_means, state.tilted_own, k)
-    _, arm, rival, mean, rival_mean = strongest(state, state.tilted, state.tilted_means, state.tilted_own)
+    slack = SLACK * rule.scales[number - 1] * rule.scales[number - 1]
+    _, arm, rival, mean, rival_mean = strongest(state, state.tilted, state.tilted_means, state.tilted_own, slack)
     for m in range(number):
         add_gradient(rule, state, arm, m, whole / speed, state.low[arm, m] - mean)
         add_gradient(rule, state, rival, m, whole / speed, rival_mean - state.high[rival, m])
@@ -311,8 +328,8 @@ def decided(rule: GradRule, state: GradState, run: RunState) -> int:
         return 0
     if run.t[0] <= arms * number:
         return NOBODY
-    value, arm, _, _, _ = strongest(state, state.weights, state.means, state.own)
     scale = rule.scales[number - 1]
+    value, arm, _, _, _ = strongest(state, state.weights, state.means, state.own, SLACK * scale * scale)
     return arm if value / (scale * scale) >= enough(rule, run.t[0] - 1) else NOBODY
 
 
