@@ -55,7 +55,7 @@ class TestWatch:
         results(ads, ("a", 0.0, 30), ("b", 0.0, 30), ("c", 1.0, 30))
         trend, found = CertaintyWatch(patience=PATIENT).of(ads).trend, ads.confidence()
         assert trend[-1] == (ads.spent, found.level, found.could_lose)
-        assert 15 < len(trend) <= 32
+        assert 9 < len(trend) <= 21
         assert [point.spent for point in trend] == sorted({point.spent for point in trend})
 
     @pytest.mark.usefixtures("unlimited")

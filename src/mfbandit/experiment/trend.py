@@ -10,7 +10,7 @@ from mfbandit.core import Fidelities, Roster, Stats, confidence
 from mfbandit.core.claims import centres
 from mfbandit.experiment.history import NextResults
 
-POINTS = 32  # at most; with more, every other one is dropped
+POINTS = 20  # at most; with more, every other one is dropped
 
 
 class TrendPoint(NamedTuple):

@@ -12,9 +12,9 @@ from mfbandit.service.error_handlers import log_internal_error
 from mfbandit.store import DurableExperiment
 
 CPU_SHARE = 0.01  # of a core, that all pages together may take for this
-CREDIT_SECONDS = 3.0  # of computing that can be saved up, and to begin with
-AT_ONCE_SECONDS = 0.3  # of computing at most, or one point
-PATIENCE_SECONDS = 0.15
+CREDIT_SECONDS = 0.5  # of computing that can be saved up, and to begin with
+AT_ONCE_SECONDS = 0.1  # of computing at most, or one point
+PATIENCE_SECONDS = 0.05
 EXPERIMENTS_KEPT = 64
 
 
