@@ -105,7 +105,7 @@ class TestWorkers:
             ran = run(exp, objectives.noisy, pool, plays=7)
             assert (ran.told, ran.ended) == (7, "all plays that were wanted are made")
             assert run(exp, objectives.noisy, pool, plays=0).told == 0
-        assert str(ran).startswith("7 results, 0 failed, 0 retried in 0.0 s")
+        assert str(ran).startswith("7 results, 0 failed, 0 retried in ")
 
     def test_plays_ahead_wait_at_the_executor(self):
         exp, most = experiment(arms=20, capital=40.0), []
@@ -210,13 +210,13 @@ class TestMisbehaving:
         ask = exp.ask
 
         def slow(n):
-            time.sleep(len(exp.log) == 5)  # once; meanwhile all others end, and then the pool breaks
+            time.sleep(3 * (len(exp.log) == 5))  # once; meanwhile all others end, and then the pool breaks
             return ask(n)
 
         exp.ask = slow
         with processes(4) as pool:
             pool.submit(time.sleep, 0).result()
-            run(exp, objectives.OneByOne(tmp_path, 0.15), pool)
+            run(exp, objectives.OneByOne(tmp_path, 0.5), pool)
         made = Counter(path.name.split(".")[0].rpartition("-")[2] for path in tmp_path.iterdir())
         assert [made[play] for play in "012"] == [1, 1, 1]
 
