@@ -7,7 +7,7 @@ TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')  # o
 QUICK := tests/core tests/policies tests/experiment tests/simulation/test_heap_ucb.py tests/test_testing.py \
          tests/test_layers.py src/mfbandit/core src/mfbandit/policies src/mfbandit/experiment
 
-.PHONY: reproduce test quick check dist bench soak format figures clean
+.PHONY: reproduce test quick check docs dist bench soak format figures clean
 
 reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/report.html
 	$(VENV)/bin/mfbandit reproduce --out results
@@ -23,6 +23,10 @@ check: $(READY)  ## style and types
 	$(VENV)/bin/ruff format --check .
 	$(VENV)/bin/mypy
 
+docs: $(READY)  ## the site, offline and with warnings as errors: build/site/index.html
+	$(RUN) -m sphinx --builder html --jobs auto --fail-on-warning --keep-going --quiet docs build/site
+	@echo "Open build/site/index.html"
+
 dist: $(READY)  ## wheel and source archive in dist/, each installed into an empty environment and tried
 	rm -rf dist
 	$(RUN) -m build --no-isolation --outdir dist
@@ -31,6 +35,7 @@ dist: $(READY)  ## wheel and source archive in dist/, each installed into an emp
 bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/ask_tell.py
 	$(RUN) benchmarks/engine.py --out results/engine.json
+	$(RUN) benchmarks/own_policies.py --out results/own-policies.json
 	$(RUN) benchmarks/theory.py
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json
@@ -42,8 +47,10 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/stalls.py --out results/stalls.json
 	$(RUN) benchmarks/dashboard.py --out results/dashboard.json
 	$(RUN) benchmarks/parallel.py --out results/parallel.json
-	$(RUN) benchmarks/selection.py search --out results/selection-search.json --picture results/selection-search.png
-	$(RUN) benchmarks/selection.py replay --out results/selection-replay.json  # last: not all of its bars hold
+	$(RUN) benchmarks/selection.py search --out results/selection-search.json
+	$(RUN) benchmarks/confidence.py --out results/confidence.json
+	$(RUN) benchmarks/selection.py lcbench --out results/selection-lcbench.json
+	$(RUN) benchmarks/selection.py lcdb --out results/selection-lcdb.json
 
 soak: $(READY)  ## two thousand faults of service, files, clock and workers under load, and what was lost: some 40 minutes
 	$(RUN) tests/support/soak.py --faults 2000 --out results/soak.json
@@ -57,7 +64,7 @@ figures: $(READY)  ## the pictures of README and docs
 	cp results/figure-2-regret-1.png docs/figures/regret-problem-1.png
 
 clean:  ## forget everything that was made
-	rm -rf $(VENV) dist .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage results
+	rm -rf $(VENV) dist build docs/gallery docs/reference/api .pytest_cache .mypy_cache .ruff_cache .hypothesis .coverage results
 
 $(READY): pyproject.toml
 	$(PYTHON) -m venv $(VENV)

@@ -1,15 +1,19 @@
 """What it costs to find the best arm: MFSure, the baselines from the literature, and the highest fidelity alone.
 
+    python benchmarks/identification.py [--only 5x2 mu3 ...] [--out results/identification.json]
+
 Problems are the two published ones of MF-GRAD's authors (5x2, mu3), problems 2 and 3 of the paper cut to 20 arms (the
 best and every n-th behind it), random ones with 20 arms, random ones with 100 arms of which the best is 0.1 ahead, and
-one such with 1,000. "Highest alone" is MFSure where there is no other fidelity. A run that has not decided when its
+such with 1,000. "Highest alone" is MFSure where there is no other fidelity. A run that has not decided when its
 capital is spent counts with all of that, and as not ended: its mean is a lower bound.
 
-LUCB is told the true means of the two best arms, which flatters it. The lower bound is T*·kl(δ, 1 − δ) for δ → 0.
+LUCB is told the true means of the two best arms, which flatters it. The lower bound is T*·kl(δ, 1 − δ). "Known
+proportions" is a rule that is told the true means, plays the proportions that are best for δ → 0, and stops as MFSure.
 
-Takes half an hour on two cores; ``--quick`` gives an idea in a minute. Most of the time is for the random problems with
-20 arms whose two best are close. Plays grow with 1/gap², at the highest fidelity and whatever the rule: 0.0001 apart, a
-run takes 500 million. So those closer than ``--least-gap`` are left out; how many is said.
+The whole takes an hour or two. ``--only`` measures some pieces, ``--gaps`` the random problems with 20 arms whose two
+best are so far apart; what is measured is added to the file, and ``--only`` without a piece prints the file. Plays
+grow with 1/gap², at the highest fidelity and whatever the rule: nearly all of the time is for the closest ones.
+MFSure's optimism was chosen with random problems 0 to 99 in view; those measured here begin at 100.
 """
 
 import argparse
@@ -20,81 +24,40 @@ import sys
 import time
 from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from functools import partial
+from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
 import numpy as np
 
+sys.path.insert(0, str(Path(__file__).parent.parent))
+
 import mfbandit as mfb
-from mfbandit._internal.formatting import columns, readable
+from benchmarks.identification_bounds import best_shares, characteristic_cost, known_proportions, lower_bound
+from benchmarks.identification_problems import (
+    Instance,
+    cut,
+    five_by_two,
+    gap,
+    highest_alone,
+    mu3,
+    random_problem,
+)
+from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray
 
 DELTAS = (0.1, 0.01, 1e-6)
-MU3 = ((0.41, 0.45, 0.47, 0.48, 0.5), (0.35, 0.37, 0.38, 0.36, 0.35), (0.51, 0.56, 0.64, 0.62, 0.61))
-RANDOM_BIASES, RANDOM_COSTS, RANDOM_SCALE = (0.3, 0.03, 0.0), (1.0, 10.0, 100.0), 0.2
 PUBLISHED = {"MFGrad": (472.0, 63.0), "IISE": (1775.0, 54.0), "LUCB-A": (2998.0, 45.0)}  # on 5x2 at δ = .1
 AT_MOST = {0.1: 0.6, 1e-6: 0.8}  # of MFGrad's cost, on 5x2 and mu3
 MEAN_RATIO, LARGEST_RATIO = 0.5, 1.5  # of the cost of the highest fidelity alone, on random problems
 STEP_MICROSECONDS = {100: 30.0, 1000: 150.0}
+FRESH = 100  # the first seed of random problems that nothing was chosen on
+ALONE, KNOWN, BOUNDS = "highest alone", "known proportions", "characteristic costs"
+UNIFORM, AHEAD = "20 arms", "20 arms, 0.1 ahead"
+SHARE_STEPS = 300
+GAPS = (0.0, 0.004, 0.012, 0.03, 1.0)
 SURELY = 3.0  # standard errors by which a share may exceed its limit by chance
-
-
-@dataclass(frozen=True)
-class Instance:
-    """A problem, by name, and what its runs may cost."""
-
-    name: str
-    problem: mfb.Problem
-    capital: float
-
-
-def gaussian(
-    means: Sequence[Sequence[float]], scale: float, biases: Sequence[float], costs: Sequence[float]
-) -> mfb.Problem:
-    """A problem with normal rewards whose scale and biases are known."""
-    return mfb.Problem(means, mfb.Fidelities(costs, biases, mfb.SubGaussian(scale)), mfb.Gaussian(scale))
-
-
-def five_by_two() -> mfb.Problem:
-    """The published problem 5x2."""
-    return gaussian([[0.4] * 4 + [0.5], [0.5] * 4 + [0.6]], 0.1, (0.1, 0), (0.5, 5))
-
-
-def mu3() -> mfb.Problem:
-    """The published problem mu3."""
-    means = np.array([*MU3, (0.41, 0.39, 0.4, 0.42, 0.43)]).T
-    return gaussian(means.tolist(), 0.1, (0.1, 0.08, 0.04, 0.02, 0), (0.1, 0.125, 0.25, 0.5, 1))
-
-
-def cut(number: int, arms: int = 20) -> mfb.Problem:
-    """A problem of the paper, with fewer arms."""
-    whole = mfb.paper_problem(number)
-    order = np.argsort(-whole.means[-1], kind="stable")[:: whole.arms // arms][:arms]
-    return mfb.Problem(whole.means[:, order], whole.fidelities, whole.rewards)
-
-
-def random_problem(seed: int, arms: int, ahead: float | None = None) -> mfb.Problem:
-    """Means uniform on (0, 1); with ``ahead``, the first arm is that much better than the best other."""
-    rng = np.random.default_rng([seed, arms])
-    top = rng.uniform(0, 1, arms)
-    if ahead is not None:
-        top[0] = top[1:].max() + ahead
-    means = [(top + rng.uniform(-bias, bias, arms)).tolist() for bias in RANDOM_BIASES]
-    return gaussian(means, RANDOM_SCALE, RANDOM_BIASES, RANDOM_COSTS)
-
-
-def gap(problem: mfb.Problem) -> float:
-    """How far the second best arm is behind."""
-    second, best = np.sort(problem.means[-1])[-2:]
-    return float(best - second)
-
-
-def highest_alone(problem: mfb.Problem) -> mfb.Problem:
-    """The same problem with its highest fidelity only."""
-    fidelities = mfb.Fidelities(problem.fidelities.costs[-1:], [0.0], problem.fidelities.tails[-1:])
-    return mfb.Problem(problem.means[-1:], fidelities, problem.rewards)
 
 
 def rules(problem: mfb.Problem, delta: float) -> dict[str, tuple[mfb.Problem, Any]]:
@@ -103,7 +66,7 @@ def rules(problem: mfb.Problem, delta: float) -> dict[str, tuple[mfb.Problem, An
     lucb = partial(mfb.LUCB, best, second, delta)
     return {
         "MFSure": (problem, mfb.MFSure(delta)),
-        "highest alone": (highest_alone(problem), mfb.MFSure(delta)),
+        ALONE: (highest_alone(problem), mfb.MFSure(delta)),
         "MFGrad": (problem, mfb.MFGrad(delta)),
         "IISE": (problem, mfb.IISE(delta)),
         "LUCB-A": (problem, lucb(explore="A", guard=0.0)),
@@ -133,31 +96,50 @@ def half_width(values: FloatArray) -> float:
     return float(1.96 * values.std(ddof=1) / math.sqrt(len(values))) if len(values) > 1 else math.nan
 
 
-def in_parallel(job: Callable[[int], Any], seeds: Sequence[int]) -> list[Any]:
-    """Do a job for each seed, on all cores."""
+def in_parallel(work: Callable[[Any], Any], jobs: Sequence[Any]) -> list[Any]:
+    """Do all jobs, on all cores."""
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        return list(pool.map(job, seeds))
+        return list(pool.map(work, jobs))
 
 
 def on_random(
-    make: Callable[[int], mfb.Problem], rule: str, seeds: Sequence[int], capital: float, runs: int = 1
-) -> dict[str, Any]:
-    """Let a rule find the best arm of each of many problems, at δ = .1; costs are means over its runs."""
+    make: Callable[[int], mfb.Problem],
+    rules_used: Sequence[str],
+    delta: float,
+    seeds: Sequence[int],
+    capital: float,
+    runs: int = 1,
+) -> dict[str, dict[str, Any]]:
+    """Let rules find the best arm of each of many problems; by seed, as text: the gap, and by rule what was found."""
 
-    def one(seed: int) -> tuple[float, float, float]:
-        problem, policy = rules(make(seed), 0.1)[rule]
+    def one(job: tuple[int, str]) -> dict[str, Any]:
+        seed, rule = job
+        problem, policy = rules(make(seed), delta)[rule]
         sim = mfb.simulate(problem, policy, capital=capital, runs=runs, seed=seed, grid=1, workers=1)
         ended, wrong = sim.answers >= 0, sim.answers != int(problem.means[-1].argmax())
-        return float(sim.spent.mean()), float(ended.mean()), float((ended & wrong).mean())
+        return {
+            "costs": sim.spent.tolist(),
+            "ended": float(ended.mean()),
+            "wrong": float((ended & wrong).mean()),
+        }
 
-    costs, ended, wrong = (np.array(values) for values in zip(*in_parallel(one, seeds), strict=True))
+    jobs = [(seed, rule) for seed in seeds for rule in rules_used]
+    found: dict[str, dict[str, Any]] = {str(seed): {"gap": gap(make(seed))} for seed in seeds}
+    for (seed, rule), row in zip(jobs, in_parallel(one, jobs), strict=True):
+        found[str(seed)][rule] = row
+    return found
+
+
+def summary(problems: dict[str, dict[str, Any]], rule: str) -> dict[str, Any]:
+    """The mean cost of a rule over the random problems that it was tried on, as ``measured`` has it."""
+    rows = [problem[rule] for problem in problems.values() if rule in problem]
+    costs = np.array([np.mean(row["costs"]) for row in rows])
     return {
         "cost": float(costs.mean()),
         "half": half_width(costs),
-        "costs": costs.tolist(),
-        "ended": float(ended.mean()),
-        "wrong": float(wrong.mean()),
-        "runs": runs * len(seeds),
+        "wrong": float(np.mean([row["wrong"] for row in rows])),
+        "ended": float(np.mean([row["ended"] for row in rows])),
+        "runs": sum(len(row["costs"]) for row in rows),
     }
 
 
@@ -177,57 +159,6 @@ def step_time(arms: int, plays: int) -> float:
     return 1e6 * seconds / made
 
 
-# The lower bound
-
-
-def evidence_rates(problem: mfb.Problem, shares: FloatArray) -> tuple[FloatArray, FloatArray]:
-    """f_ia of the true means for each arm a, at weights ω/λ, and the meeting points; the best arm has infinity."""
-    costs, biases = np.array(problem.fidelities.costs)[:, None], np.array(problem.fidelities.known_biases)[:, None]
-    scales = np.array([tail.scale for tail in problem.fidelities.tails])[:, None]  # type: ignore[attr-defined]
-    weights, best = shares / costs / (2 * scales**2), int(problem.means[-1].argmax())
-    low, high = problem.means.min() - 1 + np.zeros(problem.arms), problem.means.max() + 1 + np.zeros(problem.arms)
-    lead, rivals = problem.means[:, [best]] - biases, problem.means + biases
-    for _ in range(40):
-        middle = 0.5 * (low + high)
-        slope = (weights * np.maximum(middle - rivals, 0)).sum(axis=0)
-        slope -= (weights[:, [best]] * np.maximum(lead - middle, 0)).sum(axis=0)
-        low, high = np.where(slope > 0, low, middle), np.where(slope > 0, middle, high)
-    value = (weights[:, [best]] * np.maximum(lead - low, 0) ** 2).sum(axis=0)
-    value += (weights * np.maximum(low - rivals, 0) ** 2).sum(axis=0)
-    value[best] = np.inf
-    return value, low
-
-
-def characteristic_cost(problem: mfb.Problem, steps: int = 2000) -> float:
-    """T* = 1/max over cost shares ω of min over a of f_ia(ω/λ), by mirror ascent; from above."""
-    best = int(problem.means[-1].argmax())
-    costs, biases = np.array(problem.fidelities.costs)[:, None], np.array(problem.fidelities.known_biases)[:, None]
-    scales = np.array([tail.scale for tail in problem.fidelities.tails])[:, None]  # type: ignore[attr-defined]
-    log_shares, largest = np.zeros(problem.means.shape), 0.0
-    average = np.zeros(problem.means.shape)
-    for step in range(1, steps + 1):
-        shares = np.exp(log_shares - log_shares.max())
-        shares /= shares.sum()
-        average += (shares - average) / step
-        values, meeting = evidence_rates(problem, shares)
-        rival = int(values.argmin())
-        largest = max(largest, float(values[rival]))
-        if step % 20 == 0:
-            largest = max(largest, float(evidence_rates(problem, average)[0].min()))
-        slope = np.zeros(problem.means.shape)
-        distance = np.maximum(problem.means[:, [best]] - biases - meeting[rival], 0)
-        slope[:, [best]] = distance**2 / (2 * scales**2 * costs)
-        distance = np.maximum(meeting[rival] - problem.means[:, [rival]] - biases, 0)
-        slope[:, [rival]] = distance**2 / (2 * scales**2 * costs)
-        log_shares += slope / max(float(slope.max()), 1e-300) / math.sqrt(step)
-    return 1 / largest
-
-
-def lower_bound(characteristic: float, delta: float) -> float:
-    """T*·kl(δ, 1 − δ): no rule that is wrong in at most δ of all runs costs less on average."""
-    return characteristic * (1 - 2 * delta) * math.log((1 - delta) / delta)
-
-
 # What must hold
 
 
@@ -237,7 +168,7 @@ def verdicts(results: dict[str, Any]) -> list[str]:
         *_against_mfgrad(results["named"]),
         *_against_published(results["named"]),
         *_wrong_answers(results),
-        *_on_random_ones(results["random"].get("20 arms")),
+        *_on_random_ones(results["random"].get(UNIFORM, {}).get("0.1", {})),
         *[
             f"a step at K = {arms}: {found:.0f} µs, more than {STEP_MICROSECONDS[int(arms)]:g}"
             for arms, found in results["step"].items()
@@ -268,123 +199,211 @@ def _against_published(named: dict[str, Any]) -> list[str]:
 
 def _wrong_answers(results: dict[str, Any]) -> list[str]:
     wrong = []
-    for name, by_delta in results["named"].items():
-        for delta, row in by_delta.items():
-            found, limit = row["MFSure"], float(delta)
-            if found["wrong"] > limit + SURELY * math.sqrt(limit / found["runs"]):
-                wrong.append(f"{name}, δ = {delta}: wrong in {found['wrong']:.3f} of all runs")
-    for name, row in results["random"].items():
-        found = row["MFSure"]
-        if found["wrong"] > 0.1 + SURELY * math.sqrt(0.1 / found["runs"]):
-            wrong.append(f"random, {name}: wrong in {found['wrong']:.3f} of all runs")
+    rows = [
+        (name, delta, row["MFSure"]) for name, by_delta in results["named"].items() for delta, row in by_delta.items()
+    ]
+    rows += [(name, delta, summary(problems, "MFSure")) for name, delta, problems in _random_ones(results)]
+    for name, delta, found in rows:
+        limit = float(delta)
+        if found["wrong"] > limit + SURELY * math.sqrt(limit / found["runs"]):
+            wrong.append(f"{name}, δ = {delta}: wrong in {found['wrong']:.3f} of all runs")
     return wrong
 
 
-def _on_random_ones(row: dict[str, Any] | None) -> list[str]:
-    if row is None:
+def _random_ones(results: dict[str, Any]) -> list[tuple[str, str, dict[str, Any]]]:
+    by_name = results["random"].items()
+    return [(f"random, {name}", delta, problems) for name, row in by_name for delta, problems in row.items()]
+
+
+def _on_random_ones(problems: dict[str, Any]) -> list[str]:
+    if not problems:
         return []
-    ratios, wrong = ratios_to_highest(row), []
-    if row["MFSure"]["ended"] < 1:
-        wrong.append(f"random, 20 arms: {row['MFSure']['ended']:.0%} of all runs ended")
+    ratios, wrong, name = to_highest(problems, "MFSure"), [], f"random, {UNIFORM}"
+    ended = summary(problems, "MFSure")["ended"]
+    if ended < 1:
+        wrong.append(f"{name}: {ended:.0%} of all runs ended")
     if ratios.mean() > MEAN_RATIO:
-        wrong.append(f"random, 20 arms: {ratios.mean():.2f} of the highest fidelity's cost, more than {MEAN_RATIO}")
+        wrong.append(f"{name}: {ratios.mean():.2f} of the highest fidelity's cost, more than {MEAN_RATIO}")
     if ratios.max() > LARGEST_RATIO:
-        wrong.append(f"random, 20 arms: up to {ratios.max():.2f} of the highest fidelity's, more than {LARGEST_RATIO}")
+        wrong.append(f"{name}: up to {ratios.max():.2f} of the highest fidelity's, more than {LARGEST_RATIO}")
     return wrong
 
 
-def ratios_to_highest(row: dict[str, Any]) -> FloatArray:
-    """The cost of MFSure over that of the highest fidelity alone, problem by problem."""
-    ratios: FloatArray = np.array(row["MFSure"]["costs"]) / np.array(row["highest alone"]["costs"])
-    return ratios
+def to_highest(problems: dict[str, Any], rule: str) -> FloatArray:
+    """The mean cost of a rule over that of the highest fidelity alone, problem by problem."""
+    pairs = [(np.mean(found[rule]["costs"]), np.mean(found[ALONE]["costs"])) for found in problems.values()]
+    return np.array([cost / highest for cost, highest in pairs])
 
 
-# The whole
+# Tables
 
 
 def table(results: dict[str, Any]) -> str:
-    """All costs, as text."""
-    lines = [("problem", "δ", "rule", "mean cost", "±", "ended", "wrong", "µs/play", "of the lower bound")]
+    """All costs, as tables of the docs."""
+    used = ["MFSure", ALONE, "MFGrad", "IISE", "LUCB-A", "LUCB-B"]
+    lines: list[tuple[str, ...]] = [("problem", "δ", *used, "lower bound")]
     for name, by_delta in results["named"].items():
         for delta, row in by_delta.items():
-            for rule, found in row.items():
-                times = found["cost"] / results["lower bounds"][name][delta]
-                per_play = 1e6 * found["seconds"] / max(1.0, found["steps"] * found["runs"])
-                lines.append((name, delta, rule, *_cells(found), f"{per_play:.1f}", f"{times:.2f}"))
-    for name, row in results["random"].items():
-        lines += [(f"random, {name}", "0.1", rule, *_cells(found), "", "") for rule, found in row.items()]
-    text = "\n".join(columns(lines))
+            bound = results["lower bounds"][name].get(delta)
+            least = "" if bound is None else rounded(bound)
+            lines.append((name, delta, *(_cell(row[rule]) if rule in row else "" for rule in used), least))
+    for name, delta, problems in _random_ones(results):
+        known = {rule for found in problems.values() for rule in found}
+        lines.append((name, delta, *(_cell(summary(problems, rule)) if rule in known else "" for rule in used), ""))
+    text = markdown(lines)
     for arms, found in results["step"].items():
         text += f"\nA play of MFSure with its stop test at K = {arms}: {found:.1f} µs."
-    if "20 arms" in results["random"]:
-        row = results["random"]["20 arms"]
-        ratios = ratios_to_highest(row)
-        text += (
-            f"\nRandom, 20 arms: MFSure costs {ratios.mean():.2f} of the highest fidelity alone (mean over problems), "
-            f"{np.median(ratios):.2f} (median), {ratios.max():.2f} (largest), "
-            f"{row['MFSure']['cost'] / row['highest alone']['cost']:.2f} (ratio of mean costs). "
-            f"For δ → 0 no rule has less than {np.mean(results['least ratios']):.2f} (mean over problems)."
-        )
+    for name in (UNIFORM, AHEAD):
+        if name in results["random"]:
+            text += f"\n\n{name}, parts of the cost of the highest fidelity alone:\n\n"
+            text += shares_table(results["random"][name]["0.1"])
     return text
 
 
-def _cells(found: dict[str, Any]) -> tuple[str, ...]:
-    return readable(found["cost"]), readable(found["half"]), f"{found['ended']:.0%}", f"{found['wrong']:.2%}"
+def rounded(cost: float) -> str:
+    """A cost to the unit, or with two digits if it is small."""
+    return f"{cost:,.0f}" if cost >= 10 else plain(cost, 2)
 
 
-def named_instances(quick: bool) -> list[Instance]:
-    """The problems that have a name."""
-    published = [Instance("5x2", five_by_two(), 1e5), Instance("mu3", mu3(), 1e4)]
-    return published if quick else [*published, *(Instance(f"problem {n}, 20 arms", cut(n), 1e6) for n in (2, 3))]
+def markdown(lines: Sequence[tuple[str, ...]]) -> str:
+    """A table, its head first."""
+    ruled = [lines[0], ("---",) * len(lines[0]), *lines[1:]]
+    return "\n".join("| " + " | ".join(line) + " |" for line in ruled)
 
 
-def run_all(*, quick: bool, runs: int, least_gap: float) -> dict[str, Any]:
-    """Measure everything; ``quick`` is for an idea."""
-    results: dict[str, Any] = {"named": {}, "lower bounds": {}, "random": {}, "step": {}}
-    for instance in named_instances(quick):
-        by_delta = results["named"][instance.name] = {}
-        bounds = results["lower bounds"][instance.name] = {}
-        characteristic = characteristic_cost(instance.problem)
-        for delta in DELTAS[:1] if quick else DELTAS:
-            print(f"{instance.name}, δ = {delta:g}", file=sys.stderr, flush=True)
-            number = runs if len(instance.problem.means[0]) < 20 else max(2, runs // 10)
-            by_delta[f"{delta:g}"] = {
-                rule: measured(instance, rule, delta, number) for rule in rules(instance.problem, delta)
-            }
+def shares_table(problems: dict[str, dict[str, Any]]) -> str:
+    """What rules cost on random problems beside the highest fidelity alone, by how far the two best are apart."""
+    head = ("gap", "problems", "MFSure, mean", "median", "largest", "ratio of mean costs", KNOWN, "least for δ → 0")
+    lines: list[tuple[str, ...]] = [head]
+    for low, high in [*pairwise(GAPS), (GAPS[0], GAPS[-1])]:
+        some = {seed: found for seed, found in problems.items() if low <= found["gap"] < high}
+        if not some:
+            continue
+        ratios = to_highest(some, "MFSure")
+        whole = summary(some, "MFSure")["cost"] / summary(some, ALONE)["cost"]
+        known = {seed: found for seed, found in some.items() if KNOWN in found}
+        least = [found[BOUNDS][0] / found[BOUNDS][1] for found in some.values() if BOUNDS in found]
+        lines.append(
+            (
+                f"{low:g} to {high:g}",
+                str(len(some)),
+                *(f"{value:.2f}" for value in (ratios.mean(), np.median(ratios), ratios.max(), whole)),
+                f"{to_highest(known, KNOWN).mean():.2f}" if known else "",
+                f"{np.mean(least):.2f}" if least else "",
+            )
+        )
+    return markdown(lines)
+
+
+def _cell(found: dict[str, Any]) -> str:
+    """A cost, with what is unusual: runs that did not end, and wrong answers."""
+    text = rounded(found["cost"])
+    text += "" if math.isnan(found["half"]) else f" ± {rounded(found['half'])}"
+    text += f", {found['ended']:.0%} ended" if found["ended"] < 1 else ""
+    return text + (f", {found['wrong']:.1%} wrong" if found["wrong"] else "")
+
+
+# The pieces
+
+Results = dict[str, Any]
+
+
+def measure_named(results: Results, instance: Instance, deltas: Sequence[float], runs: int) -> None:
+    """All rules on one published problem."""
+    characteristic = characteristic_cost(instance.problem)
+    by_delta = results["named"].setdefault(instance.name, {})
+    bounds = results["lower bounds"].setdefault(instance.name, {})
+    for delta in deltas:
+        number = runs if instance.problem.arms < 20 else max(2, runs // 10)
+        by_delta[f"{delta:g}"] = {
+            rule: measured(instance, rule, delta, number) for rule in rules(instance.problem, delta)
+        }
+        if isinstance(instance.problem.rewards, mfb.Gaussian):  # for others of that scale it is not a bound
             bounds[f"{delta:g}"] = lower_bound(characteristic, delta)
-    number = 5 if quick else 100
-    print("random problems", file=sys.stderr, flush=True)
-    small = partial(random_problem, arms=20)
-    seeds = [seed for seed in range(number) if gap(small(seed)) >= (0.05 if quick else least_gap)]
-    print(f"left out, as the best two are too close: {number - len(seeds)} of {number}", file=sys.stderr, flush=True)
-    results["random"]["20 arms"] = {
-        rule: on_random(small, rule, seeds, 1e10, 8) for rule in ("MFSure", "highest alone")
-    }
-    chosen = [small(seed) for seed in seeds]
-    results["least ratios"] = [
-        characteristic_cost(one, 200) / characteristic_cost(highest_alone(one), 200) for one in chosen
+
+
+def measure_twenty(results: Results, name: str, number: int, gaps: tuple[float, float], runs: int) -> None:
+    """MFSure beside the highest fidelity alone, and what no rule can be below for δ → 0, problem by problem."""
+    make = partial(random_problem, arms=20, ahead=0.1 if name == AHEAD else None)
+    seeds = [seed for seed in range(FRESH, FRESH + number) if gaps[0] <= gap(make(seed)) < gaps[1]]
+    seeds.sort(key=lambda seed: gap(make(seed)))  # the longest ones first
+    found = on_random(make, ("MFSure", ALONE), 0.1, seeds, 1e11, runs)
+    for seed in seeds:
+        problem, rng = make(seed), np.random.default_rng(seed)
+        best = best_shares(problem, SHARE_STEPS)
+        costs = [known_proportions(problem, best, 0.1, rng) for _ in range(2)]
+        found[str(seed)] |= {
+            KNOWN: {"costs": costs, "ended": 1.0, "wrong": 0.0},
+            BOUNDS: [best[0], characteristic_cost(highest_alone(problem), SHARE_STEPS)],
+        }
+    results["random"].setdefault(name, {}).setdefault("0.1", {}).update(found)
+
+
+def measure_hundred(results: Results, deltas: Sequence[float]) -> None:
+    """All rules, on problems whose best arm is 0.1 ahead; MFGrad and LUCB on every fifth, as they are slow."""
+    make, seeds = partial(random_problem, arms=100, ahead=0.1), range(FRESH, FRESH + 100)
+    for delta in deltas:
+        found = on_random(make, ("MFSure", ALONE, "IISE"), delta, seeds, 1e7)
+        for seed, slow in on_random(make, ("MFGrad", "LUCB-A", "LUCB-B"), delta, seeds[::5], 1e6).items():
+            found[seed] |= slow
+        results["random"].setdefault("100 arms", {})[f"{delta:g}"] = found
+
+
+def measure_thousand(results: Results) -> None:
+    """MFSure and what can be borne beside it, on four problems with 1,000 arms."""
+    make = partial(random_problem, arms=1000, ahead=0.1)
+    found = on_random(make, ("MFSure", "IISE"), 0.1, range(FRESH, FRESH + 4), 2e6)
+    results["random"]["1,000 arms"] = {"0.1": found}
+
+
+def measure_steps(results: Results) -> None:
+    """The time of a step."""
+    results["step"] = {"100": step_time(100, 40_000), "1000": step_time(1000, 100_000)}
+
+
+def pieces(options: argparse.Namespace) -> dict[str, Callable[[Results], None]]:
+    """What can be measured, by name."""
+    deltas, gaps = options.deltas, tuple(options.gaps)
+    instances = [
+        Instance("5x2", five_by_two(), 1e5),
+        Instance("mu3", mu3(), 1e4),
+        *(Instance(f"problem {n}, 20 arms", cut(n), 1e6) for n in (2, 3)),
     ]
-    if not quick:
-        large = partial(random_problem, arms=100, ahead=0.1)
-        names = ("MFSure", "highest alone", "IISE")
-        results["random"]["100 arms"] = {rule: on_random(large, rule, range(number), 1e6) for rule in names}
-        huge = partial(random_problem, arms=1000, ahead=0.1)
-        results["random"]["1,000 arms"] = {rule: on_random(huge, rule, [0, 0], 2e6) for rule in ("MFSure", "IISE")}
-        results["step"] = {"100": step_time(100, 40_000), "1000": step_time(1000, 100_000)}
-    return results
+    found: dict[str, Callable[[Results], None]] = {
+        one.name: partial(measure_named, instance=one, deltas=deltas, runs=options.runs) for one in instances
+    }
+    for name in (UNIFORM, AHEAD):
+        found[name] = partial(measure_twenty, name=name, number=100, gaps=gaps, runs=options.each)
+    return found | {
+        "100 arms": partial(measure_hundred, deltas=deltas),
+        "1,000 arms": measure_thousand,
+        "step": measure_steps,
+    }
 
 
 def main() -> int:
     """Measure, write, and list what does not hold."""
-    parser = argparse.ArgumentParser(description=__doc__)
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--runs", type=int, default=400, help="of each rule on the published problems")
-    parser.add_argument("--quick", action="store_true", help="the published problems at δ = .1, and five random ones")
-    parser.add_argument("--least-gap", type=float, default=0.004, help="between the two best of 20 random arms")
+    parser.add_argument("--each", type=int, default=4, help="runs on each random problem with 20 arms")
+    parser.add_argument("--deltas", type=float, nargs="+", default=DELTAS)
+    parser.add_argument("--gaps", type=float, nargs=2, default=(0.0, 1.0), metavar=("LOW", "HIGH"))
+    parser.add_argument("--only", nargs="*", metavar="PIECE", help="names of problems, or step; none prints the file")
     parser.add_argument("--out", type=Path, default=Path("results/identification.json"))
     options = parser.parse_args()
-    results = run_all(quick=options.quick, runs=options.runs, least_gap=options.least_gap)
-    options.out.parent.mkdir(parents=True, exist_ok=True)
-    options.out.write_text(json.dumps(results, indent=1))
+    chosen = pieces(options)
+    unknown = set(options.only or ()) - set(chosen)
+    if unknown:
+        parser.error(f"--only must be one of {', '.join(chosen)}; got {', '.join(sorted(unknown))}")
+    results: Results = {"named": {}, "lower bounds": {}, "random": {}, "step": {}}
+    if options.only is not None and options.out.exists():
+        results = json.loads(options.out.read_text())
+    for name in chosen if options.only is None else options.only:
+        began = time.perf_counter()
+        chosen[name](results)
+        options.out.parent.mkdir(parents=True, exist_ok=True)
+        options.out.write_text(json.dumps(results, indent=1))
+        print(f"{name}: {time.perf_counter() - began:.0f} s", file=sys.stderr, flush=True)
     print(table(results))
     wrong = verdicts(results)
     print("\n".join(wrong), file=sys.stderr)

@@ -2,9 +2,12 @@
 
 import asyncio
 import json
+import os
 import time
 from collections.abc import Awaitable, Callable
 from dataclasses import dataclass
+from functools import partial
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -16,6 +19,7 @@ class Load:
     """What came of some seconds under load."""
 
     clients: int
+    requests: int
     per_second: float
     p50_ms: float
     p99_ms: float
@@ -75,8 +79,10 @@ def load(port: int, clients: int, seconds: float, prepare: Callable[[Client], Aw
 
 async def _load(port: int, clients: int, seconds: float, prepare: Callable[[Client], Awaitable[Step]]) -> Load:
     loop = asyncio.get_running_loop()
-    crowd = [(await loop.create_connection(Client, "127.0.0.1", port))[1] for _ in range(clients)]
-    step, taken = await prepare(crowd[0]), list[float]()
+    connect = partial(loop.create_connection, Client, "127.0.0.1", port)
+    first = (await connect())[1]
+    step, taken = await prepare(first), list[float]()
+    crowd = [first, *[(await connect())[1] for _ in range(clients - 1)]]  # late: a service closes silent connections
     start = time.perf_counter()
 
     async def work(client: Client) -> None:
@@ -89,4 +95,10 @@ async def _load(port: int, clients: int, seconds: float, prepare: Callable[[Clie
 
     await asyncio.gather(*map(work, crowd))
     p50, p99 = np.percentile(taken, [50, 99]) * 1e3
-    return Load(clients, len(taken) / (time.perf_counter() - start), float(p50), float(p99))
+    return Load(clients, len(taken), len(taken) / (time.perf_counter() - start), float(p50), float(p99))
+
+
+def cpu_seconds(process: int) -> float:
+    """Processor time that a process has used so far."""
+    fields = Path(f"/proc/{process}/stat").read_text().rpartition(")")[2].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")

@@ -1,8 +1,9 @@
 """Durable results a second over HTTP, beside a bare route over the same group commit and beside Optuna's storage.
 
-    python benchmarks/service.py [--seconds 4] [--rounds 3] [--out results/service.json]
+    python benchmarks/service.py [--seconds 4] [--rounds 3] [--only-tells] [--out results/service.json]
 
-Server and clients share the machine. Rounds are interleaved, and medians are compared. Exits with 1 if a target is
+Server and clients share the machine. Rounds are interleaved, and medians are compared; the ratio to the bare route is
+the median of the rounds' ratios, which is what counts on a machine that others use, too. Exits with 1 if a target is
 missed.
 """
 
@@ -17,28 +18,31 @@ import threading
 import time
 import uuid
 from collections.abc import Awaitable, Callable, Iterator
-from contextlib import contextmanager
+from contextlib import AbstractContextManager, contextmanager
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import mfbandit as mfb
-from benchmarks.load import Client, Load, Step, load
+from benchmarks.load import Client, Load, Step, cpu_seconds, load
 
 FIDELITIES = {"costs": [1, 10, 1000], "biases": [0.2, 0.1, 0], "concentration": {"name": "SubGaussian", "scale": 0.2}}
 MANY = 64  # clients
+BATCH = 10  # results in a request
 
 
 def main() -> int:
     """Measure, print, compare."""
     options = _options()
     with tempfile.TemporaryDirectory() as folder:
-        rounds = [_round(Path(folder) / str(i), options.seconds) for i in range(options.rounds)]
-        slow = _many_arms(Path(folder) / "many")
-        opening = _reopening(Path(folder) / "long.db")
-    medians = {name: _median([one[name] for one in rounds]) for name in rounds[0]}
-    figures: dict[str, Any] = {**medians, **slow, **opening}
+        measure = _tells if options.only_tells else _round
+        rounds = [measure(Path(folder) / str(i), options.seconds) for i in range(options.rounds)]
+        rest: dict[str, float] = {}
+        if not options.only_tells:
+            rest = {**_many_arms(Path(folder) / "many"), **_reopening(Path(folder) / "long.db")}
+    figures: dict[str, Any] = {name: _median([one[name] for one in rounds]) for name in rounds[0]} | rest
     for name, value in figures.items():
         print(f"{name:38} {value}")
     verdicts = _verdicts(figures)
@@ -55,21 +59,25 @@ def _options() -> argparse.Namespace:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--seconds", type=float, default=4.0, help="for each measurement")
     parser.add_argument("--rounds", type=int, default=3)
+    parser.add_argument("--only-tells", action="store_true", help="told one by one, in tens, and the bare route")
     parser.add_argument("--out", type=Path)
     return parser.parse_args()
 
 
 def _verdicts(figures: dict[str, Any]) -> dict[str, bool]:
-    tells, bare, pairs = figures["tells, 64 clients"], figures["bare route, 64 clients"], figures["pairs, 1 client"]
-    crowd = figures["pairs, 64 clients"]
+    tells, tens = figures["tells, 64 clients"], figures["tells in tens, 64 clients"]
     rules = {
-        "at least 3,000 tells/s with 64 clients": tells.per_second >= 3000,
-        "at least 0.6 of a bare route": tells.per_second >= 0.6 * bare.per_second,
-        "at least 100 pairs/s with one client": pairs.per_second >= 100,
+        "at least 3,400 tells/s with 64 clients": tells.per_second >= 3400,
+        "at least 5,000 results/s told in tens": tens.per_second >= 5000,
+        "at least 0.7 of a bare route": figures["tells / bare route"] >= 0.7,
         "p99 under 100 ms at 64 clients": tells.p99_ms < 100,
-        "ask under 20 ms with 100,000 arms": figures["ask, 100,000 arms, median ms"] < 20,
-        "1,000,000 results opened in at most 5 s": figures["opening 1,000,000 results, s"] <= 5,
     }
+    if "pairs, 1 client" not in figures:
+        return rules
+    pairs, crowd = figures["pairs, 1 client"], figures["pairs, 64 clients"]
+    rules["at least 100 pairs/s with one client"] = pairs.per_second >= 100
+    rules["ask under 20 ms with 100,000 arms"] = figures["ask, 100,000 arms, median ms"] < 20
+    rules["1,000,000 results opened in at most 5 s"] = figures["opening 1,000,000 results, s"] <= 5
     if "Optuna pairs, 1 client" in figures:
         rules["at least 3 times Optuna with one client"] = pairs.per_second >= 3 * figures["Optuna pairs, 1 client"]
         rules["at least 10 times Optuna with 64"] = crowd.per_second >= 10 * figures["Optuna pairs, 64 clients"]
@@ -83,33 +91,70 @@ def _median(values: list[Any]) -> Any:  # noqa: ANN401 - loads or numbers
 
 
 def _round(folder: Path, seconds: float) -> dict[str, Any]:
-    folder.mkdir()
-    figures: dict[str, Any] = {}
-    with _service(folder / "service.db") as port:
-        figures["tells, 64 clients"] = load(port, MANY, seconds, _telling(seconds))
-    with _bare(folder / "bare.db") as port:
-        figures["bare route, 64 clients"] = load(port, MANY, seconds, _bare_telling)
+    figures = _tells(folder, seconds)
     with _service(folder / "pairs.db") as port:
         figures["pairs, 1 client"] = load(port, 1, seconds, _pairs)
         figures["pairs, 64 clients"] = load(port, MANY, seconds, _pairs)
     return {**figures, **_optuna(folder, seconds)}
 
 
+def _tells(folder: Path, seconds: float) -> dict[str, Any]:
+    """Results told one by one and in tens, and what the bare route takes between the two."""
+    folder.mkdir()
+    tells, cpu = _telling_load(_service_process(folder / "service.db"), seconds, _telling(seconds))
+    bare, bare_cpu = _telling_load(_bare(folder / "bare.db"), seconds, _bare_telling)
+    requests, tens_cpu = _telling_load(_service_process(folder / "tens.db"), seconds, _telling(seconds, size=BATCH))
+    return {
+        "tells, 64 clients": tells,
+        "bare route, 64 clients": bare,
+        "tells / bare route": tells.per_second / bare.per_second,
+        "tells in tens, 64 clients": replace(requests, per_second=BATCH * requests.per_second),
+        "results a second of a core": 1 / cpu,
+        "bare route, a second of a core": 1 / bare_cpu,
+        "results in tens, a second of a core": BATCH / tens_cpu,
+    }
+
+
+def _telling_load(
+    server: AbstractContextManager[tuple[int, int]], seconds: float, prepare: Callable[[Client], Awaitable[Step]]
+) -> tuple[Load, float]:
+    """What came of a load, and the seconds of a core that the server used for a request."""
+    began: list[float] = []
+    with server as (port, process):
+
+        async def noted(client: Client) -> Step:
+            step = await prepare(client)
+            began.append(cpu_seconds(process))
+            return step
+
+        found = load(port, MANY, seconds, noted)
+        return found, (cpu_seconds(process) - began[0]) / found.requests
+
+
 @contextmanager
 def _service(store: Path) -> Iterator[int]:
-    port = _free_port()
-    with _server([sys.executable, "-m", "mfbandit", "serve", str(store), "--port", str(port)], port):
+    with _service_process(store) as (port, _):
         yield port
 
 
 @contextmanager
-def _bare(store: Path) -> Iterator[int]:
+def _service_process(store: Path) -> Iterator[tuple[int, int]]:
+    """The port of a service, and the number of its process."""
+    port = _free_port()
+    with _server([sys.executable, "-m", "mfbandit", "serve", str(store), "--port", str(port)], port) as process:
+        yield port, process
+
+
+@contextmanager
+def _bare(store: Path) -> Iterator[tuple[int, int]]:
     with mfb.Store(store) as made:
         fidelities = mfb.Fidelities(FIDELITIES["costs"], FIDELITIES["biases"], mfb.SubGaussian(0.2))  # type: ignore[arg-type]
         made.create("bare", mfb.MFUCB(), arms=2, fidelities=fidelities)
     port = _free_port()
-    with _server([sys.executable, str(Path(__file__).with_name("bare_service.py")), str(store), str(port)], port):
-        yield port
+    with _server(
+        [sys.executable, str(Path(__file__).with_name("bare_service.py")), str(store), str(port)], port
+    ) as process:
+        yield port, process
 
 
 def _free_port() -> int:
@@ -119,11 +164,11 @@ def _free_port() -> int:
 
 
 @contextmanager
-def _server(command: list[str], port: int) -> Iterator[None]:
+def _server(command: list[str], port: int) -> Iterator[int]:
     process = subprocess.Popen(command, stderr=subprocess.DEVNULL)
     try:
         _wait_for(port, process)
-        yield
+        yield process.pid
     finally:
         process.terminate()
         process.wait()
@@ -148,18 +193,19 @@ async def _created(client: Client, arms: int = 500) -> str:
     return f"/api/experiments/{made['name']}"
 
 
-def _telling(seconds: float) -> Callable[[Client], Awaitable[Step]]:
-    """One result a request; the plays are asked for before, and not counted."""
+def _telling(seconds: float, size: int = 1) -> Callable[[Client], Awaitable[Step]]:
+    """So many results a request; the plays are asked for before, and not counted."""
 
     async def prepare(client: Client) -> Step:
         path, plays = await _created(client), list[str]()
-        while len(plays) < 10_000 * seconds:
+        while len(plays) < (10_000 if size == 1 else 20_000) * seconds:
             answer = await client.post(f"{path}/ask", {"n": 1000})
             plays += [play["id"] for play in answer["plays"]]
 
         async def step(client: Client) -> bool:
-            await client.post(f"{path}/tell", {"results": [{"play": plays.pop(), "reward": 0.5}]})
-            return bool(plays)
+            results = [{"play": plays.pop(), "reward": 0.5} for _ in range(size)]
+            await client.post(f"{path}/tell", {"results": results})
+            return len(plays) >= size
 
         return step
 

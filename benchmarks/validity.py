@@ -85,7 +85,6 @@ GAUSSIAN = Noise("normal", mfb.SubGaussian(1.0), 0.0, 0.3, _normal, _around)
 RARE = Noise("0/1, 5 %", mfb.Bounded(0, 1), 0.05, 0.04, _uniform, _hit)
 EVEN = Noise("0/1, 50 %", mfb.Bounded(0, 1), 0.5, 0.2, _uniform, _hit)
 RANGE = Noise("in [0, 1], mean 0.3", mfb.Bounded(0, 1), 0.3, 0.2, _uniform, _mixed)
-# A control: what is told does not hold, and the measurement has to see it.
 TOO_SMALL = replace(GAUSSIAN, name="normal, told half the scale", told=mfb.SubGaussian(0.5))
 
 
@@ -101,6 +100,7 @@ class Case:
         tolerance: ε of the claims; the best arm is ahead by this much.
         plays: of a run, with a look after each.
         changing: whether arms come and go; K is then how many there are in the end.
+        off: how many times as wide as told the biases are; 1 if they hold.
     """
 
     noise: Noise
@@ -110,6 +110,7 @@ class Case:
     tolerance: float = 0.0
     plays: int = 500
     changing: bool = False
+    off: float = 1.0
 
     @property
     def first(self) -> int:
@@ -121,7 +122,8 @@ class Case:
         """For the table."""
         ahead = f", tolerance {self.tolerance:g}" if self.tolerance else ""
         arms = f"3 arms, then up to {self.arms}" if self.changing else f"K = {self.arms}"
-        return f"{self.noise.name}, {arms}, M = {self.number}, {self.sampling}{ahead}"
+        off = f", told 1/{self.off:g} of the biases" if self.off != 1 else ""
+        return f"{self.noise.name}, {arms}, M = {self.number}, {self.sampling}{ahead}{off}"
 
     @property
     def fidelities(self) -> mfb.Fidelities:
@@ -138,7 +140,7 @@ class Case:
         side[-1] = -1.0
         if self.changing:  # whichever two arms are compared, the better one looks worse
             side = np.linspace(1, -1, self.arms)
-        means: FloatArray = top + side * self.fidelities.bias_column
+        means: FloatArray = top + side * self.off * self.fidelities.bias_column
         return means
 
 
@@ -270,7 +272,7 @@ def adversary(looks: Looks, rng: np.random.Generator) -> Plays:
 def problem_of(case: Case) -> mfb.Problem:
     """The same as a problem to simulate on."""
     rewards = mfb.Gaussian(1.0) if isinstance(case.noise.told, mfb.SubGaussian) else mfb.Bernoulli()
-    return mfb.Problem(case.means, case.fidelities, rewards)
+    return mfb.Problem(case.means, case.fidelities, rewards, misspecified=case.off > 1)
 
 
 def our_own(case: Case, runs: int, seed: int) -> tuple[IntArray, FloatArray]:
@@ -326,7 +328,8 @@ def cases(noises: tuple[Noise, ...] = (GAUSSIAN, RARE, EVEN)) -> list[Case]:
     return found + [Case(noise, 8, number, sampling, plays=900, changing=True) for noise, number, sampling in coming]
 
 
-CONTROL = Case(TOO_SMALL, 2, 1, "uniform")
+# What is told does not hold, and the measurement has to see it.
+CONTROLS = [Case(TOO_SMALL, 2, 1, "uniform"), Case(GAUSSIAN, 2, 2, "MFSure", off=3.0)]
 
 
 def limit(delta: float, runs: int) -> float:
@@ -336,13 +339,13 @@ def limit(delta: float, runs: int) -> float:
 
 def verdicts(results: dict[str, dict[str, Any]]) -> list[str]:
     """What does not hold."""
-    wrong = []
+    wrong, controls = [], {case.name for case in CONTROLS}
     for name, result in results.items():
         for delta, share in zip(DELTAS, result["pairs"], strict=True):
             too_many = share > limit(delta, result["runs"])
-            if too_many and name != CONTROL.name:
+            if too_many and name not in controls:
                 wrong.append(f"{name}: {share:.3f} of runs with a wrong claim at {delta:g}")
-            if not too_many and name == CONTROL.name:
+            if not too_many and name in controls:
                 wrong.append(f"{name}: wrong claims at {delta:g} were not seen, in {share:.3f} of runs")
     return wrong
 
@@ -366,7 +369,7 @@ def main() -> int:
     parser.add_argument("--out", type=Path, default=Path("results/validity.json"))
     options = parser.parse_args()
     results: dict[str, dict[str, Any]] = {}
-    for case in [*cases(), CONTROL]:
+    for case in [*cases(), *CONTROLS]:
         if options.only in case.name:
             start = time.perf_counter()
             results[case.name] = measured(replace(case, plays=options.plays or case.plays), options.runs)

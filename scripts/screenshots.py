@@ -1,4 +1,4 @@
-"""Take the pictures of the dashboard that are in the docs: the demonstration, some thousand visitors later.
+"""Take the pictures of the dashboard that are in the docs: the demonstration, on its way and decided.
 
     python scripts/screenshots.py [--out docs/figures]
 
@@ -11,51 +11,74 @@ import shutil
 import subprocess
 import sys
 import time
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Literal
+from typing import Any, Literal
 
 import httpx
 from PIL import Image
 from playwright.sync_api import Browser, sync_playwright
 
-PICTURES = {
-    "list": ("/", "light", 1280, 240),
-    "top": ("/experiments/ads", "light", 1280, 920),
-    "experiment": ("/experiments/ads", "light", 1280, 2600),
-    "experiment-dark": ("/experiments/ads", "dark", 1280, 2600),
-    "experiment-375": ("/experiments/ads", "light", 375, 2200),
-}  # address, colours, width, height at most
+ARM = 7  # the clickbait
+PAGES = {
+    "list": "/",
+    "experiment": "/experiments/ads",
+    "arms": "/experiments/ads/arms",
+    "arm": f"/experiments/ads/arms/{ARM}",
+    "compare": "/experiments/ads/compare",
+    "events": "/experiments/ads/events",
+    "change": "/experiments/ads/change",
+    "confirm": "/experiments/ads/confirm?verb=pause",
+    "sign-in": "/sign-in",
+}
+LOOKS: dict[str, tuple[Literal["dark", "light"], int]] = {
+    "": ("light", 1280),
+    "-dark": ("dark", 1280),
+    "-375": ("light", 375),
+}
+ON_THE_WAY, TOP_HEIGHT = "top", 1000  # of the page of the experiment before it is decided, its upper part
+TALLEST = {1280: 2000, 375: 2400}  # what a picture shows of a page, from its top
+COLOURS = 128
 POLL_SECONDS = 0.2
 UPDATE_MILLISECONDS = 1500  # one update of a page, and some
 TREND_SECONDS = 15  # until the charts of an open page are whole
 
 
 def main() -> int:
-    """Start the demonstration, wait until there is something to see, take the pictures."""
+    """Start the demonstration, take a picture on the way, wait until it is decided, take the others."""
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--out", type=Path, default=Path("docs/figures"))
-    parser.add_argument("--results", type=int, default=6000, help="to wait for")
+    parser.add_argument("--results", type=int, default=1500, help="before the picture on the way")
     options = parser.parse_args()
     with _demo() as url, sync_playwright() as playwright:
-        _wait(url, options.results)
+        _wait(url, lambda status: sum(status["results"]) >= options.results)
         program = shutil.which("chromium")
         browser = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--force-color-profile=srgb"]
         )
+        _take(browser, url, "experiment", "", options.out / f"dashboard-{ON_THE_WAY}.png", TOP_HEIGHT)
+        _wait(url, lambda status: status["state"] == "decided")
+        _take_part(url)
         _draw_charts(browser, url)
-        for name in PICTURES:
-            path = options.out / f"dashboard-{name}.png"
-            _take(browser, url, name, path)
-            print(f"{path} {path.stat().st_size / 1e3:.0f} kB")
+        for look in LOOKS:
+            for name in PAGES:
+                _take(browser, url, name, look, options.out / f"dashboard-{name}{look}.png")
         browser.close()
     return 0
 
 
+def _take_part(url: str) -> None:
+    """Do what people do, so that there are events of all kinds."""
+    with httpx.Client(base_url=f"{url}/api/experiments/ads") as client:
+        about = {"text": "Its picture promises what the page does not keep.", "arm": ARM}
+        client.post("/notes", json=about).raise_for_status()
+        client.post("/notes", json={"text": "Shown to the team on Monday."}).raise_for_status()
+
+
 @contextmanager
 def _demo() -> Iterator[str]:
-    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "120"]
+    command = [sys.executable, "-m", "mfbandit", "demo", "--seed", "0", "--speed", "100"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         greeting = process.stderr.readline() if process.stderr is not None else ""
@@ -68,9 +91,9 @@ def _demo() -> Iterator[str]:
         process.wait()
 
 
-def _wait(url: str, results: int) -> None:
-    """Wait until there are enough results: some thousand after the audit has found the clickbait."""
-    while sum(httpx.get(f"{url}/api/experiments/ads").json()["results"]) < results:
+def _wait(url: str, enough: Callable[[dict[str, Any]], bool]) -> None:
+    """Wait until the experiment has come so far."""
+    while not enough(httpx.get(f"{url}/api/experiments/ads").json()):
         time.sleep(POLL_SECONDS)
 
 
@@ -82,17 +105,18 @@ def _draw_charts(browser: Browser, url: str) -> None:
     page.close()
 
 
-def _take(browser: Browser, url: str, name: str, path: Path) -> None:
-    address, scheme, width, height = PICTURES[name]
-    colours: Literal["dark", "light"] = "dark" if scheme == "dark" else "light"
-    page = browser.new_page(color_scheme=colours, viewport={"width": width, "height": height})
-    page.goto(url + address)
+def _take(browser: Browser, url: str, name: str, look: str, path: Path, tallest: int = 10_000) -> None:
+    colours, width = LOOKS[look]
+    page = browser.new_page(color_scheme=colours, viewport={"width": width, "height": 800})
+    page.goto(url + PAGES[name])
     page.wait_for_timeout(UPDATE_MILLISECONDS)
-    tall = int(page.evaluate("document.body.scrollHeight"))
-    page.screenshot(path=path, clip={"x": 0, "y": 0, "width": width, "height": min(tall, height)})
+    tall = int(page.evaluate("document.querySelector('main').getBoundingClientRect().bottom"))
+    height = min(tall, TALLEST[width], tallest)
+    page.screenshot(path=path, full_page=True, clip={"x": 0, "y": 0, "width": width, "height": height})
     page.close()
     with Image.open(path) as picture:
-        picture.convert("RGB").quantize(64, dither=Image.Dither.NONE).save(path, optimize=True)
+        picture.convert("RGB").quantize(COLOURS, dither=Image.Dither.NONE).save(path, optimize=True)
+    print(f"{path} {path.stat().st_size / 1e3:.0f} kB", flush=True)
 
 
 if __name__ == "__main__":

@@ -92,25 +92,32 @@ class Wasteful(Faulty):
 
 
 class Friendly(Faulty):
-    def tell(self, play, reward, cost=None, **_options):
+    def tell(self, play, reward=None, cost=None, **options):
         with suppress(UnknownPlay):
-            super().tell(play, reward, cost)
+            super().tell(play, reward, cost, **options)
 
 
 class Fickle(Faulty):
-    def tell(self, play, reward, cost=None, **_options):
+    def tell(self, play, reward=None, cost=None, **options):
         with suppress(Conflict):
-            super().tell(play, reward, cost)
+            super().tell(play, reward, cost, **options)
 
 
 class Numb(Faulty):
-    def tell(self, play, reward, cost=None, **_options):
-        super().tell(play, reward if math.isfinite(reward) else 0.0, cost)
+    def tell(self, play, reward=None, cost=None, **options):
+        super().tell(play, reward if reward is None or math.isfinite(reward) else 0.0, cost, **options)
 
 
 class Flat(Faulty):
-    def tell(self, play, reward, cost=None, **_options):
-        super().tell(play, reward, None if cost is None else abs(cost))
+    def tell(self, play, reward=None, cost=None, **options):
+        super().tell(play, reward, None if cost is None else abs(cost), **options)
+
+
+class Averaging(Faulty):
+    """Takes the mean of many observations for one."""
+
+    def tell(self, play, reward=None, cost=None, **options):
+        super().tell(play, reward, cost, successes=options.get("successes"), trials=options.get("trials"))
 
 
 class Poor(Faulty):
@@ -144,9 +151,9 @@ class Stubborn(Faulty):
 class FirstComeFirstServed(Faulty):
     """Credits a result to the oldest play that is pending at the same cost."""
 
-    def tell(self, play, reward, cost=None, **_options):
+    def tell(self, play, reward=None, cost=None, **options):
         same = [other for other in self.pending if other.cost == play.cost]
-        super().tell(same[0] if play in same else play, reward, cost)
+        super().tell(same[0] if play in same else play, reward, cost, **options)
 
 
 class Forgetful(Faulty):
@@ -233,7 +240,8 @@ class ByNumber(Faulty):
     def history(self):
         history = super().history
         order = np.argsort(history.arms)
-        return History(*(getattr(history, name)[order] for name in ("arms", "fidelities", "rewards", "costs")))
+        names = ("arms", "fidelities", "rewards", "costs", "weights", "sums")
+        return History(*(getattr(history, name)[order] for name in names))
 
 
 class OneForAll(Faulty):
@@ -261,6 +269,16 @@ class Absentminded(Faulty):
         return json.dumps({**record, "log": record["log"][:-1]})
 
 
+class Nostalgic(Faulty):
+    def forget(self, arm, **_options):
+        pass
+
+
+class Unmoved(Faulty):
+    def drift(self):
+        return ()
+
+
 class Merciful(Faulty):
     def restore_arm(self, arm, **_options):
         with suppress(ValueError):
@@ -282,6 +300,7 @@ def test_the_faultless_one_passes():
         (Fickle, "another result for the same play must be a Conflict"),
         (Numb, "a reward must be finite"),
         (Flat, "a cost must not be negative"),
+        (Averaging, "counts of many observations must be"),
         (Poor, "capital must pay for one play"),
         (Keen, "best must raise NoResults"),
         (Loyal, "a retired arm must not be recommended|best must be 1, got 0"),
@@ -308,6 +327,8 @@ def test_the_faultless_one_passes():
         (Narrow, "width|lower in the bounds must be those of all results"),
         (Speechless, "the last event must be Noted"),
         (Absentminded, "the log that was read back must be"),
+        (Nostalgic, "a forgotten arm must have no results"),
+        (Unmoved, "drift must be"),
     ],
 )
 def test_faulty_experiments_are_found(kind, message):

@@ -5,7 +5,7 @@ from typing import TYPE_CHECKING
 
 if TYPE_CHECKING:
     from mfbandit import plotting, theory
-    from mfbandit.core import Bounded, Bounds, Concentration, Fidelities, Play, Stats, SubGaussian
+    from mfbandit.core import Batch, Bounded, Bounds, Concentration, Counts, Fidelities, Play, Rate, Stats, SubGaussian
     from mfbandit.errors import (
         CapitalExhausted,
         Conflict,
@@ -23,8 +23,24 @@ if TYPE_CHECKING:
         UnknownPlay,
     )
     from mfbandit.execution import Ran, SeededPlay, run, seeded
-    from mfbandit.experiment import Confidence, Experiment, History, Sure
-    from mfbandit.policies import IISE, LUCB, MFUCB, UCB, MFAda, MFBayes, MFGrad, MFSure, MFTopTwo, Policy
+    from mfbandit.experiment import Confidence, Experiment, HalfLife, History, Lift, Shares, Sure
+    from mfbandit.policies import (
+        IISE,
+        LUCB,
+        MFUCB,
+        UCB,
+        CompiledChoice,
+        CompiledIndex,
+        IndexPolicy,
+        MFAda,
+        MFAuto,
+        MFBayes,
+        MFGrad,
+        MFSure,
+        MFTopTwo,
+        Policy,
+        Thompson,
+    )
     from mfbandit.problems import (
         Bernoulli,
         Gaussian,
@@ -41,7 +57,7 @@ if TYPE_CHECKING:
     from mfbandit.search import MFSearchCV
     from mfbandit.service.client import connect
     from mfbandit.simulation import Comparison, Simulation, Study, Summary, compare, simulate, study
-    from mfbandit.store import Store
+    from mfbandit.store import Store, acting_as
     from mfbandit.testing import ContractBroken, check_experiment, check_policy
     from mfbandit.theory import Plan, plan
 
@@ -52,22 +68,30 @@ __all__ = [
     "LUCB",
     "MFUCB",
     "UCB",
+    "Batch",
     "Bernoulli",
     "Bounded",
     "Bounds",
     "CapitalExhausted",
     "Comparison",
+    "CompiledChoice",
+    "CompiledIndex",
     "Concentration",
     "Confidence",
     "Conflict",
     "ContractBroken",
+    "Counts",
     "Experiment",
     "ExperimentDecided",
     "ExperimentPaused",
     "Fidelities",
     "Gaussian",
+    "HalfLife",
     "History",
+    "IndexPolicy",
+    "Lift",
     "MFAda",
+    "MFAuto",
     "MFBayes",
     "MFGrad",
     "MFSearchCV",
@@ -82,8 +106,10 @@ __all__ = [
     "Policy",
     "Problem",
     "Ran",
+    "Rate",
     "Replay",
     "SeededPlay",
+    "Shares",
     "Simulation",
     "Stats",
     "Store",
@@ -95,9 +121,11 @@ __all__ = [
     "SubGaussian",
     "Summary",
     "Sure",
+    "Thompson",
     "UnknownExperiment",
     "UnknownPlay",
     "__version__",
+    "acting_as",
     "check_experiment",
     "check_policy",
     "compare",
@@ -137,24 +165,32 @@ _MODULES = {
         "UnknownPlay",
     ),
     "core": (
+        "Batch",
         "Bounded",
         "Bounds",
         "Concentration",
+        "Counts",
         "Fidelities",
         "Play",
+        "Rate",
         "Stats",
         "SubGaussian",
     ),
     "policies": (
+        "CompiledChoice",
+        "CompiledIndex",
         "IISE",
+        "IndexPolicy",
         "LUCB",
         "MFAda",
+        "MFAuto",
         "MFBayes",
         "MFGrad",
         "MFSure",
         "MFTopTwo",
         "MFUCB",
         "Policy",
+        "Thompson",
         "UCB",
     ),
     "problems": (
@@ -177,7 +213,10 @@ _MODULES = {
     "experiment": (
         "Confidence",
         "Experiment",
+        "HalfLife",
         "History",
+        "Lift",
+        "Shares",
         "Sure",
     ),
     "simulation": (
@@ -189,7 +228,7 @@ _MODULES = {
         "simulate",
         "study",
     ),
-    "store": ("Store",),
+    "store": ("Store", "acting_as"),
     "service.client": ("connect",),
     "execution": (
         "Ran",

@@ -3,23 +3,20 @@
 import copy
 import math
 
+import numpy as np
 import pytest
 
-from benchmarks.identification import (
+from benchmarks.identification import ALONE, UNIFORM, measured, on_random, shares_table, table, verdicts
+from benchmarks.identification_bounds import best_shares, characteristic_cost, known_proportions, lower_bound
+from benchmarks.identification_problems import (
     Instance,
-    characteristic_cost,
     cut,
     five_by_two,
     gap,
     gaussian,
     highest_alone,
-    lower_bound,
-    measured,
     mu3,
-    on_random,
     random_problem,
-    table,
-    verdicts,
 )
 
 
@@ -44,28 +41,35 @@ def test_a_cheap_fidelity_lowers_it():
     assert lower_bound(both, 1e-6) > 5 * lower_bound(both, 0.1)
 
 
+def test_known_proportions():
+    cost, shares = best_shares(mu3(), steps=200)
+    assert shares.sum() == pytest.approx(1)
+    costs = [known_proportions(mu3(), (cost, shares), 0.1, np.random.default_rng(seed)) for seed in range(5)]
+    assert lower_bound(cost, 0.1) < np.mean(costs) < 20 * cost
+
+
 @pytest.fixture(scope="module")
 def results():
     instance = Instance("5x2", five_by_two(), 1e5)
-    row = {rule: measured(instance, rule, 0.1, 5) for rule in ("MFSure", "highest alone")}
+    row = {rule: measured(instance, rule, 0.1, 5) for rule in ("MFSure", ALONE)}
     easy = [seed for seed in range(20) if gap(random_problem(seed, 20)) > 0.08][:2]
-    costs = {rule: on_random(lambda seed: random_problem(seed, 20), rule, easy, 1e6) for rule in row}
+    problems = on_random(lambda seed: random_problem(seed, 20), list(row), 0.1, easy, 1e6)
     return {
         "named": {"5x2": {"0.1": row}},
         "lower bounds": {"5x2": {"0.1": lower_bound(100.0, 0.1)}},
-        "random": {"20 arms": costs},
+        "random": {UNIFORM: {"0.1": problems}},
         "step": {"100": 20.0},
-        "least ratios": [0.4],
     }
 
 
 def test_what_is_measured(results):
     row = results["named"]["5x2"]["0.1"]
     assert row["MFSure"]["ended"] == 1
-    assert 100 < row["MFSure"]["cost"] < row["highest alone"]["cost"] < 1500
+    assert 100 < row["MFSure"]["cost"] < row[ALONE]["cost"] < 1500
     assert math.isfinite(row["MFSure"]["half"])
     assert verdicts(results) == []
     assert "MFSure" in table(results)
+    assert "| 0.03 to 1 | 2 |" in shares_table(results["random"][UNIFORM]["0.1"])
 
 
 def test_what_it_objects_to(results):
@@ -74,7 +78,8 @@ def test_what_it_objects_to(results):
     row["MFGrad"] = row["MFSure"] | {"cost": 300.0, "half": 9.0}
     row["IISE"] = row["MFSure"] | {"cost": 9e3, "half": 1.0}
     row["MFSure"] = row["MFSure"] | {"cost": 200.0, "wrong": 0.9}
-    worse["random"]["20 arms"]["MFSure"] |= {"ended": 0.5, "costs": [1e9, 1e9]}
+    for problem in worse["random"][UNIFORM]["0.1"].values():
+        problem["MFSure"] |= {"ended": 0.5, "costs": [1e9]}
     worse["step"] = {"100": 31.0}
     assert [line.split(":")[0] for line in verdicts(worse)] == [
         "5x2, δ = 0.1",

@@ -15,7 +15,9 @@ def test_confidence_is_that_of_an_experiment():
     for row, level in zip(HITS, peeking.level(HITS, VISITORS), strict=True):
         fid = mfb.Fidelities([1], concentration=mfb.Bounded())
         exp = mfb.Experiment(mfb.UCB(), arms=2, fidelities=fid)
-        exp.add_results([(k, 0, float(i < row[k]), None) for k in (0, 1) for i in range(VISITORS)])
+        for k in (0, 1):  # evenly spread: hits first and misses later would be a mean that changed
+            hits = [(i + 1) * row[k] // VISITORS - i * row[k] // VISITORS for i in range(VISITORS)]
+            exp.add_results([(k, 0, float(hit), None) for hit in hits])
         assert exp.confidence().level == pytest.approx(level, abs=1e-9)
 
 

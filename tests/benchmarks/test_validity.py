@@ -7,7 +7,7 @@ import pytest
 
 import mfbandit as mfb
 from benchmarks.validity import (
-    CONTROL,
+    CONTROLS,
     DELTAS,
     EVEN,
     GAUSSIAN,
@@ -56,15 +56,15 @@ def test_wrong_claims_are_rare_however_often_one_looks(case):
 
 
 def test_wrong_claims_are_seen_where_the_noise_is_larger_than_told():
-    result = measured(replace(CONTROL, plays=100), 200)
+    result = measured(replace(CONTROLS[0], plays=100), 200)
     assert min(result["claims"]) > 0.1
-    assert verdicts({CONTROL.name: result}) == []
+    assert verdicts({CONTROLS[0].name: result}) == []
     assert len(verdicts({"another": result})) == len(DELTAS)
 
 
 def test_a_control_that_sees_nothing_is_reported():
     nothing = {"runs": 200, "claims": [0.0] * 3, "pairs": [0.0] * 3}
-    assert len(verdicts({CONTROL.name: nothing})) == len(DELTAS)
+    assert len(verdicts({CONTROLS[0].name: nothing})) == len(DELTAS)
 
 
 @pytest.mark.parametrize("noise", [GAUSSIAN, EVEN], ids=lambda noise: noise.name)

@@ -11,6 +11,7 @@ from mfbandit import (
     Bounded,
     Gaussian,
     MFAda,
+    MFAuto,
     MFBayes,
     MFTopTwo,
     SubGaussian,
@@ -102,8 +103,8 @@ class TestProblems:
 
 
 class TestPolicies:
-    def test_both_by_default(self, config):
-        assert config("").policies() == [MFUCB(), UCB()]
+    def test_those_by_default(self, config):
+        assert config("").policies() == [MFAuto(), MFUCB(), UCB()]
 
     def test_given_ones(self, config):
         text = '[[policies]]\nname = "UCB"\n[[policies]]\nname = "MFUCB"\nrho = 0.5\n'
@@ -192,7 +193,7 @@ def test_wrong_problems(config, text, said):
     [
         (
             '[[policies]]\nname = "UBC"\n',
-            "name must be one of IISE, LUCB, MFAda, MFBayes, MFGrad, MFSure, MFTopTwo, MFUCB, UCB, got 'UBC'",
+            "name must be one of IISE, LUCB, MFAda, MFAuto, MFBayes, MFGrad, MFSure, MFTopTwo, MFUCB, Thompson, UCB, got 'UBC'",
         ),
         ('[[policies]]\nname = "MFTopTwo"\n', "[[policies]] number 1 needs the key capital, a finite number"),
         ("[[policies]]\nrho = 2\n", "[[policies]] number 1 needs the key name, text in quotes"),

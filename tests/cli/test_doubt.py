@@ -30,7 +30,7 @@ def test_the_headline_names_the_runner_up_and_the_reason(tmp_path):
         record = told("experiment", "status", service.url, "ads")
     reason = "it has no result at the highest fidelity yet"
     assert f"best so far  ad-b (arm 1), in doubt (or ad-a, arm 0): {reason}" in shown.splitlines()
-    assert "<h2>Best arm so far, in doubt</h2>" in page
+    assert '<h2 id="headline">Leading, but in doubt</h2>' in page
     assert f"or ad-a: {reason}" in page
     assert (record["doubt"], record["runner_up_label"], record["widen"]) == (reason, "ad-a", True)
 

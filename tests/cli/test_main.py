@@ -8,7 +8,7 @@ import time
 
 import pytest
 
-from mfbandit import MFUCB, paper_problem, plan, simulate
+from mfbandit import MFUCB, UCB, MFAuto, Policy, paper_problem, plan, simulate
 from mfbandit.errors import ReplayExhausted
 from tests.support.commands import call, refused, strict
 
@@ -63,19 +63,21 @@ class TestSimulate:
         assert result.exit_code == 0
         lines = result.stdout.splitlines()
         assert lines[0] == "200 arms, costs 1, 10; capital 5,000, 3 runs"
-        assert lines[2].startswith("MFUCB(rho=2.0)")
-        assert lines[3].startswith("UCB(rho=2.0)")
+        names = [line.split("  ")[0] for line in lines[2:5]]
+        assert names == [str(policy) for policy in (MFAuto(), MFUCB(), UCB())]
 
     def test_json_is_what_simulate_gives(self, file):
         rows = strict(call("simulate", file, "--json").stdout)
-        sim = simulate(paper_problem(3), MFUCB(), capital=5000, runs=3, seed=2)
-        assert rows[0]["policy"] == "MFUCB(rho=2.0)"
-        assert rows[0]["regret"] == sim.regret.mean(axis=0).tolist()
-        assert rows[0]["plays"] == sim.plays.sum(axis=1).tolist()
+        policies: list[Policy] = [MFAuto(), MFUCB(), UCB()]
+        for row, policy in zip(rows, policies, strict=True):
+            sim = simulate(paper_problem(3), policy, capital=5000, runs=3, seed=2)
+            assert row["policy"] == str(policy)
+            assert row["regret"] == sim.regret.mean(axis=0).tolist()
+            assert row["plays"] == sim.plays.sum(axis=1).tolist()
 
     def test_one_run_has_no_interval(self, file):
         lines = call("simulate", file, "--runs", 1).stdout.splitlines()
-        assert [line.split()[2:4] for line in lines[2:]] == [["-", "-"], ["-", "-"]]
+        assert [line.split()[2:4] for line in lines[2:]] == [["-", "-"]] * 3
         assert strict(call("simulate", file, "--runs", 1, "--json").stdout)[0]["low"] is None
 
     @pytest.mark.parametrize("suffix", ["png", "svg"])

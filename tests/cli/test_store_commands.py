@@ -230,6 +230,7 @@ class TestOnFileAndService:
 
     def test_notes(self, place):
         assert done("experiment", "note", place, "ads", "hello, wörld") == "ads: noted\n"
+        assert done("experiment", "note", place, "ads", "a new picture", "--arm", "1") == "ads: noted\n"
         assert "hello, w" in done("experiment", "export", place, "ads", "--format", "jsonl")
         refused(call("experiment", "note", place, "ads", " "), 2, "must not be empty")
 
@@ -285,7 +286,7 @@ class TestCreate:
         (tmp_path / "p.toml").write_text("[problem]\npaper = 3\n")
         done("experiment", "create", tmp_path / "a.db", "ads", tmp_path / "p.toml")
         record = told("experiment", "status", tmp_path / "a.db", "ads")
-        assert (record["arms"], record["capital"], record["policy"]["name"]) == (200, None, "MFUCB")
+        assert (record["arms"], record["capital"], record["policy"]["name"]) == (200, None, "MFAuto")
 
     @pytest.mark.parametrize(
         ("old", "new", "said"),

@@ -184,5 +184,5 @@ class TestEvents:
     def test_the_scalar_and_the_table_agree(self):
         experiment = refuted(arms=5)
         assert experiment.audit().fidelities[0].needed == pytest.approx(
-            needed_bias(experiment.stats, 0, 1, (0.2, 0.2)), abs=1e-15
+            needed_bias(experiment.stats, 0, 1, experiment.fidelities), abs=1e-15
         )

@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mfbandit import UCB, Bounded, Experiment, Fidelities, Store, run
+from mfbandit import UCB, Batch, Bounded, Counts, Experiment, Fidelities, Store, run
 from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument, StoreHeld, StoreUnavailable
 from mfbandit.execution import InlineExecutor, outcomes
@@ -47,6 +47,19 @@ def unavailable(monkeypatch, verb, times):
 
 def half(_play):
     return 0.5
+
+
+@pytest.mark.parametrize("reward", [0.5, Counts(37, 1000), Batch(0.5, 20, 0.1), Batch(0.5, 20)])
+def test_what_was_observed_is_read_back(reward):
+    outcome = Outcome(PLAY, reward, cost=2.0)
+    assert Outcome.from_line(outcome.line()) == outcome
+
+
+def test_many_observations_are_told_when_the_store_is_back(experiment, monkeypatch):
+    unavailable(monkeypatch, "tell", 3)
+    with ThreadPoolExecutor(2) as pool:
+        run(experiment, lambda play: (Counts(play.arm, 10), 2.0), pool, progress=False)
+    assert (experiment.results_at, experiment.observations_at, experiment.spent) == ([16], [160], 32.0)
 
 
 @pytest.mark.parametrize("verb", ["tell", "ask"])

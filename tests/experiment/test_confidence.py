@@ -1,7 +1,7 @@
 """How sure an experiment is of its best arm."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 import pytest
@@ -51,6 +51,30 @@ class TestValid:
             "No result is missing because of its value.",
         )
 
+    def test_says_that_noise_was_told_anew_after_results(self) -> None:
+        said = "The noise at fidelity {}, told anew after results came in, was not chosen by looking at them."
+        halved = mfb.Fidelities([1, 10], [0.1, 0], [mfb.SubGaussian(0.1), mfb.SubGaussian(0.2)])
+        early = experiment()
+        early.set_fidelities(halved)
+        early.add_results([(arm, 0, 0.5, None) for arm in range(3)])
+        assert not any("told anew" in line for line in early.confidence().assumes)
+        late = with_results()
+        late.set_fidelities(replace(FIDELITIES, costs=(1, 20)))
+        assert not any("told anew" in line for line in late.confidence().assumes)
+        late.set_fidelities(replace(halved, costs=(1, 20)))
+        assert said.format(0) in late.confidence().assumes
+        assert said.format(1) not in late.confidence().assumes
+        late.set_fidelities(FIDELITIES)
+        assert said.format(0) in late.difference(0, 2).assumes
+        again = Experiment.from_json(late.to_json())
+        assert again.confidence() == late.confidence()
+
+    def test_says_that_noise_was_not_known_when_results_came(self) -> None:
+        exp = Experiment(mfb.MFBayes(), arms=2, fidelities=mfb.Fidelities([1]))
+        exp.add_results([(0, 0, 0.5, None), (1, 0, 0.1, None)])
+        exp.set_fidelities(mfb.Fidelities([1], concentration=mfb.SubGaussian(0.1)))
+        assert "told anew" in exp.confidence().assumes[1]
+
     def test_refuted_fidelity_does_not_count(self) -> None:
         exp = with_results(0)
         exp.add_results([(0, 0, 0.9, None)] * 200 + [(0, 1, 0.2, None)] * 200 + [(1, 1, 0.8, None)] * 200)
@@ -81,7 +105,7 @@ class TestBadInput:
 class TestInWords:
     def test_sure(self) -> None:
         assert with_results().confidence().sentence == (
-            "over 99.9 % sure that 2 is the best (valid whenever you look). No other may be better."
+            "Over 99.9 % sure that 2 is the best (valid whenever you look). No other may be better."
         )
 
     def test_not_sure_yet(self) -> None:

@@ -1,4 +1,5 @@
 import math
+from dataclasses import fields
 
 import numpy as np
 import pytest
@@ -6,15 +7,19 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfbandit import UCB, Fidelities, MFBayes, SubGaussian
+from mfbandit.core import STATS_ARRAYS
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment.codec import PackedLog, unpack
 from mfbandit.experiment.events import (
     KINDS,
     ArmAdded,
+    ArmForgotten,
+    ArmNoted,
     ArmRetired,
     Asked,
     CapitalSet,
     Decided,
+    DriftFound,
     Expired,
     Failed,
     FidelitiesSet,
@@ -23,9 +28,11 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    SharesSet,
     StopSet,
     Told,
 )
+from mfbandit.experiment.history import History
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record
 from mfbandit.experiment.state import State
@@ -71,14 +78,24 @@ def test_rounding_does_not_build_up_in_what_was_spent():
         CapitalSet(math.nan),
         PolicySet("UCB"),  # type: ignore[arg-type]
         Noted(5),  # type: ignore[arg-type]
+        ArmNoted(2, "hello"),
+        ArmNoted(0, 5),  # type: ignore[arg-type]
         StopSet({"level": 2}),
         StopSet({"sure": 0.9}),
         StopSet("Sure"),  # type: ignore[arg-type]
+        SharesSet({"control": 2, "control_share": 0.1}),
+        SharesSet({"least_share": 0.6}),
+        SharesSet({"share": 0.6}),
+        SharesSet("none"),  # type: ignore[arg-type]
         Decided(2, 0.95, 0.0, 0.0, "valid"),
         Decided(0, math.nan, 0.0, 0.0, "valid"),
         Decided(0, 0.95, -1.0, 0.0, "valid"),
         Decided(0, 0.95, 0.0, None, "valid"),  # type: ignore[arg-type]
         Decided(0, 0.95, 0.0, 0.0, "guess"),
+        ArmForgotten(2),
+        ArmForgotten("a"),  # type: ignore[arg-type]
+        DriftFound(0, 0, 0, 0, 0.5, 0.25),
+        DriftFound(2, 0, 0, 0, 0.5, 0.25),
     ],
 )
 def test_a_log_that_does_not_fit_together(event):
@@ -99,10 +116,14 @@ def test_a_log_that_does_not_fit_together(event):
         Paused(),
         CapitalSet(None),
         Noted(""),
+        ArmNoted(1, "hello"),
         StopSet(None),
+        SharesSet(None),
+        SharesSet({"control": 1, "control_share": 0.1, "least_share": 0.5}),
         StopSet({"level": 0.9, "tolerance": 0.1, "estimates": True}),
         Decided(1, 0.95, 0.0, 0.0, "valid"),
         Decided(1, None, None, 0.0, "policy"),
+        ArmForgotten(1),
     ],
 )
 def test_a_log_that_does(event):
@@ -131,13 +152,24 @@ class TestLateResults:
 
 def everything(made: State):
     stats = made.stats
-    arrays = (stats.counts, stats.sums, stats.squares, stats.pending, stats.active, *made.plays.results())
+    history = [getattr(made.plays.results(), field.name) for field in fields(History)]
+    arrays = [*(getattr(stats, name) for name in STATS_ARRAYS if getattr(stats, name) is not None), *history]
     outcomes = [made.plays.outcome(play) for play in range(len(made.plays))]
     numbers = (made.spent, made.reserved, made.committed, stats.time, made.failures, made.late, list(made.pending))
     settings = (made.capital, made.policy, made.fidelities, made.labels, made.index, made.paused)
     stopping = (made.stop, made.policy_decides, made.decided)
-    sets = (made.retired, made.aside, made.refuted, repr(stats.memory))
-    return [array.tolist() for array in arrays], outcomes, numbers, settings, stopping, sets
+    sets = (
+        made.retired,
+        made.aside,
+        made.refuted,
+        repr(stats.memory),
+        made.shares,
+        None if made.quota is None else vars(made.quota),
+    )
+    cells = [(m, arm) for m in range(2) for arm in range(len(made.labels))]
+    marks, forgotten = [made.changes.marks(cell) for cell in cells], (made.forgotten.arms, made.roster)
+    told = (made.results_at.tolist(), made.observations_at.tolist(), marks, made.drifted, forgotten)
+    return [array.tolist() for array in arrays], outcomes, numbers, settings, stopping, sets, told
 
 
 @pytest.mark.parametrize("policy", POLICIES, ids=lambda policy: type(policy).__name__)

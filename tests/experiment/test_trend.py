@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 from mfbandit import UCB, Bounded, Experiment, Fidelities, SubGaussian
-from mfbandit.experiment import ConfidenceTrend
+from mfbandit.experiment import ConfidenceTrend, TrendPoint
 from mfbandit.experiment import trend as trend_module
 
 POINTS = 16  # fewer than there really are, which saves time
@@ -42,7 +42,7 @@ def test_every_point_is_what_was_said_then():
     for number in range(POINTS):
         exp.add_results([(number % 2, 0, float(rng.random() < (0.1, 0.9)[number % 2]), None)])
         found = exp.confidence()
-        said.append((exp.spent, found.level, found.could_lose))
+        said.append(TrendPoint(exp.spent, found.level, found.could_lose, found.best))
         caught_up(trend, exp)
     leads_once = [point for point, now in zip(trend.points, said, strict=True) if point == now]
     assert len(leads_once) > POINTS / 2  # the others are about another leader: UCB's best is not the centre

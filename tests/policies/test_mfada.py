@@ -210,9 +210,9 @@ class TestAskTell:
 
     @pytest.mark.parametrize("policy", [MFAda(), MFUCB()], ids=str)
     def test_what_is_missing_and_who_needs_it_not(self, policy):
-        with pytest.raises(ValueError, match=r"biases are needed here.*MFBayes needs none"):
+        with pytest.raises(ValueError, match=r"biases are needed here.*MFAuto needs none"):
             Experiment(policy, arms=2, fidelities=Fidelities([1, 10], concentration=Bounded()))
-        with pytest.raises(ValueError, match=r"a concentration is needed here.*MFBayes needs none"):
+        with pytest.raises(ValueError, match=r"a concentration is needed here.*MFAuto needs none"):
             Experiment(policy, arms=2, fidelities=Fidelities([1, 10], [0.1, 0]))
         Experiment(MFBayes(), arms=2, fidelities=Fidelities([1, 10]))
 

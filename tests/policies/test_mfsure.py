@@ -73,7 +73,8 @@ def written_out(plays, counts, sums, fidelities, tolerance):
         hopes = [math.inf] * number
         for m in range(number):
             if counts[m][k]:
-                hopes[m] = side * sums[m][k] / counts[m][k] + 3 * scales[m] / math.sqrt(plays[m][k])
+                optimism = 3.0 if m == number - 1 else 2.5
+                hopes[m] = side * sums[m][k] / counts[m][k] + optimism * scales[m] / math.sqrt(plays[m][k])
                 reach = min(reach, hopes[m] + biases[m])
         for m in range(number):
             distance = max(min(hopes[m], reach + biases[m]) - biases[m] - side * eta, 0)
@@ -132,6 +133,21 @@ def test_pending_plays_count_in_numbers_and_not_in_means():
         stats.pending[rng.integers(2), rng.integers(3)] += 1
         given = (stats.plays.tolist(), stats.counts.tolist(), stats.sums.tolist())
         assert MFSure().choose(stats, fidelities) == written_out(*given, fidelities, 0.0)
+
+
+@pytest.mark.parametrize("means", [(0.1, 0.8), (0.1, 0.8, 0.6)])
+def test_an_arm_whose_first_result_is_late_is_played_again(means):
+    """Else the others are played for ever: without a result of each arm, nothing can be decided."""
+    fidelities, rng = Fidelities([1, 10], [0.1, 0], SubGaussian(0.1)), np.random.default_rng(1)
+    exp = Experiment(MFSure(), arms=len(means), fidelities=fidelities, capital=2000)
+    *told, _late = exp.ask(len(means))
+    exp.tell_many([(play, means[play.arm], None) for play in told])
+    for play in exp.plays():
+        exp.tell(play, reward=rng.normal(means[play.arm], 0.1))
+    assert exp.state == "decided"
+    assert exp.decided is not None
+    assert exp.decided.arm == 1
+    assert len(exp.pending) == 1
 
 
 class TestDecision:

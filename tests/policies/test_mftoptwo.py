@@ -2,6 +2,7 @@
 
 import json
 from dataclasses import replace
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -25,6 +26,7 @@ from mfbandit import (
 from mfbandit.core.budget import limit
 from mfbandit.experiment.serialization import policy_from_record, policy_record
 from mfbandit.policies.mftoptwo import MFTopTwoMemory
+from mfbandit.policies.repetition import repeats_itself
 from tests.support.contracts import assert_resumes_at_any_point
 from tests.support.effort import examples
 from tests.support.oracle_policies import TopTwo, check_chain, policy_plays, rule_plays
@@ -70,17 +72,17 @@ class TestPlays:
         )
 
     def test_the_sweep_reaches_all_arms_where_that_is_cheap_and_fewer_where_it_tells_nothing(self):
-        assert MFTopTwo(100).sweep(COSTS, arms=10) == (1, 10)
-        assert MFTopTwo(10_000).sweep(COSTS, arms=10) == (1, 10)  # never at the highest, whatever it could pay for
-        assert MFTopTwo(10_000).sweep(Fidelities([9, 10]), arms=10) == (1, 10)  # unless nothing else is kept
+        assert MFTopTwo(100).stages(COSTS, arms=10) == ((1, 10),)
+        assert MFTopTwo(319).stages(COSTS, arms=10) == ((1, 10), (2, 6))
+        assert MFTopTwo(320).stages(COSTS, arms=10) == ((2, 10),)  # half of the capital pays for all at the highest
         flat = Fidelities([0.2, 0.41, 1])  # the lowest pays for 18 of 20, the next for 9
-        assert MFTopTwo(5).sweep(flat, arms=20) == (1, 9)
-        assert MFTopTwo(5).sweep(Fidelities([0.2, 0.44, 1]), arms=20) == (0, 18)  # the next for 8
+        assert MFTopTwo(5).stages(flat, arms=20) == ((1, 9),)
+        assert MFTopTwo(5).stages(Fidelities([0.1, 0.41, 1]), arms=20)[0] == (0, 20)  # it is a screen for the next
 
     def test_a_budget_too_small_for_a_sweep(self):
         """The first ⌊¾C/λ⌋ arms at the lowest fidelity that is worth it, and at least one."""
-        assert MFTopTwo(6).sweep(COSTS, arms=20) == (0, 4)
-        assert MFTopTwo(0.5).sweep(COSTS, arms=20) == (0, 1)
+        assert MFTopTwo(6).stages(COSTS, arms=20) == ((0, 4),)
+        assert MFTopTwo(0.5).stages(COSTS, arms=20) == ((0, 1),)
         exp = Experiment(MFTopTwo(6), arms=20, fidelities=COSTS, capital=6)
         plays = played_out(exp, lambda play, _: play.arm / 10)
         assert plays[:4] == [(0, 0), (1, 0), (2, 0), (3, 0)]
@@ -112,7 +114,7 @@ class TestBudget:
     def test_never_more_than_the_budget_and_never_much_less(self, problem, look, seed):
         capital = look * full_look(problem)
         policy, rng = MFTopTwo(capital), np.random.default_rng(seed)
-        lowest = policy.sweep(problem.fidelities, problem.arms)[0]
+        lowest = policy.stages(problem.fidelities, problem.arms)[0].fidelity
         if capital < problem.fidelities.costs[lowest]:
             return
         exp = Experiment(
@@ -140,7 +142,8 @@ class TestBudget:
         """The rest pays for one play at the top, where no arm was played: it goes on below."""
         exp = Experiment(MFTopTwo(60), arms=9, fidelities=COSTS, capital=60)
         plays = played_out(exp, lambda play, i: play.arm / 9 + 0.01 * (i % 3))
-        assert [fidelity for _, fidelity in plays] == [1] * 15
+        assert MFTopTwo(60).stages(COSTS, arms=9) == ((0, 9), (1, 5))  # and 31 of 60 are left
+        assert {fidelity for _, fidelity in plays[14:]} <= {0, 1}
 
     def test_pending_plays_count_as_spent(self):
         exp = Experiment(MFTopTwo(50), arms=4, fidelities=COSTS, capital=50)
@@ -150,6 +153,108 @@ class TestBudget:
             exp.ask()
         exp.fail(plays[-1])
         assert exp.ask().cost <= plays[-1].cost
+
+
+class TestWithoutNoise:
+    """Every play gives the mean: what was played once is known."""
+
+    FIDELITIES = Fidelities([1, 4, 16, 64])
+
+    def played_out(self, policy, arms=60, capital=600.0, noise=0.0):
+        means = np.random.default_rng(5).normal(size=(4, arms)).cumsum(axis=0)
+        rng = np.random.default_rng(6)
+        exp = Experiment(policy, arms=arms, fidelities=self.FIDELITIES, capital=capital)
+        plays = played_out(exp, lambda play, _: means[play.fidelity, play.arm] + noise * rng.normal())
+        return exp, plays, means
+
+    def test_declared_no_arm_is_played_twice_at_a_fidelity(self):
+        exp, plays, means = self.played_out(MFTopTwo(600, deterministic=True))
+        assert len(set(plays)) == len(plays)
+        (first, n), (middle, some), (last, few) = exp.policy.stages(self.FIDELITIES, 60)
+        assert plays[:n] == [(k, first) for k in range(n)]
+        ranked = np.argsort(-means[first, :n], kind="stable")[:some].tolist()
+        assert [arm for arm, _ in plays[n : n + some]] == ranked
+        ranked = sorted(ranked, key=lambda k: -means[middle, k])[:few]
+        assert plays[n + some : n + some + few] == [(k, last) for k in ranked]
+        assert 600 - exp.spent < 64
+
+    def test_found_out_by_three_plays(self):
+        declared, plays, _ = self.played_out(MFTopTwo(600, deterministic=True))
+        exp, undeclared, _ = self.played_out(MFTopTwo(600))
+        twice = [play for play in set(undeclared) if undeclared.count(play) > 1]
+        assert len(twice) == 3
+        assert len(undeclared) == len(set(undeclared)) + 3
+        assert exp.best() == declared.best()
+        assert len(plays) - len(undeclared) < 10
+
+    def test_one_play_shows_noise(self):
+        _, plays, _ = self.played_out(MFTopTwo(600), noise=0.01)
+        n = MFTopTwo(600).stages(self.FIDELITIES, 60)[0].arms
+        assert [plays.count(play) for play in plays[:n]].count(2) >= 1
+        assert plays[n][1] == 1  # the best of the first stage again
+        assert plays[n + 1][1] == 2
+
+    def test_declared_noisy_it_does_not_look(self):
+        _, plays, _ = self.played_out(MFTopTwo(600, deterministic=False))
+        n = MFTopTwo(600).stages(self.FIDELITIES, 60)[0].arms
+        assert plays[n][1] == 2
+
+    def test_coarse_rewards_are_no_proof(self):
+        """Zeros and ones, which every arm repeats by chance."""
+        exp = Experiment(MFTopTwo(600), arms=60, fidelities=self.FIDELITIES, capital=600)
+        played_out(exp, lambda play, _: float(play.arm % 2))
+        assert repeats_itself(exp.stats) is None
+
+    def test_with_more_capital_than_there_is_to_learn(self):
+        exp = Experiment(MFTopTwo(2000, deterministic=True), arms=3, fidelities=COSTS, capital=2000)
+        played_out(exp, lambda play, _: play.arm / 3)
+        assert exp.best() == 2
+        assert exp.stats.counts[-1].all()
+
+
+class TestStages:
+    def test_many_arms_are_promoted_in_steps(self):
+        costs = Fidelities([1, 2, 4.6, 9, 18])
+        assert MFTopTwo(540).stages(costs, arms=300) == ((0, 189), (2, 49), (4, 2))
+        assert MFTopTwo(540, deterministic=True).stages(costs, arms=300) == ((0, 189), (2, 49), (4, 6))
+
+    @given(
+        st.lists(st.floats(0.01, 100), min_size=1, max_size=6, unique=True).map(sorted),
+        st.integers(1, 500),
+        st.floats(0.01, 10_000),
+        st.sampled_from([None, True, False]),
+    )
+    @settings(max_examples=examples(100), deadline=None)
+    def test_stages_fit_and_narrow(self, costs, arms, capital, deterministic):
+        policy = MFTopTwo(capital, deterministic=deterministic)
+        fidelities = Fidelities(costs)
+        stages = policy.stages(fidelities, arms)
+        assert all(low.fidelity < high.fidelity and low.arms >= high.arms for low, high in pairwise(stages))
+        assert all(1 <= stage.arms <= arms and stage.fidelity in policy.kept(fidelities) for stage in stages)
+        cost = sum(stage.arms * fidelities.costs[stage.fidelity] for stage in stages)
+        assert cost <= limit(limit(capital)) or stages == ((policy.kept(fidelities)[0], 1),)
+
+    def test_broken_arms_do_not_hide_the_others(self):
+        """A fifth of the arms is worse by a thousand times the spread."""
+        hits = 0
+        for seed in range(20):
+            rng = np.random.default_rng(seed)
+            means = rng.normal(size=20)
+            means[rng.permutation(20)[:4]] -= 1000
+            exp = Experiment(MFTopTwo(160), arms=20, fidelities=COSTS, capital=160)
+            played_out(exp, lambda play, _, rng=rng, means=means: means[play.arm] + 0.1 * rng.normal())
+            hits += means[exp.best()] > means.max() - 0.2
+        assert hits >= 19
+
+    def test_pending_plays_are_not_promoted_twice(self):
+        policy, fidelities = MFTopTwo(600, deterministic=True), Fidelities([1, 4, 16, 64])
+        exp = Experiment(policy, arms=60, fidelities=fidelities)
+        n, some = (stage.arms for stage in policy.stages(fidelities, 60)[:2])
+        for play in exp.ask(n):
+            exp.tell(play, float(play.arm))
+        asked = exp.ask(some)
+        assert [play.arm for play in asked] == list(range(59, 59 - some, -1))
+        assert {play.fidelity for play in asked} == {2}
 
 
 class TestAskTell:
@@ -300,6 +405,7 @@ class TestParameters:
             ({"share": 0}, "share must be positive and finite, got 0"),
             ({"share": 1.5}, "share must be at most 1, got 1.5"),
             ({"kappa": 0.5}, "kappa must be at least 1, got 0.5"),
+            ({"deterministic": 1}, "deterministic must be True or False, got 1"),
             ({"noise": float("nan")}, "noise must be positive and finite, got nan"),
         ],
     )

@@ -8,7 +8,7 @@ import pytest
 from mfbandit import UCB, Fidelities, MFBayes, MFTopTwo, SubGaussian
 from mfbandit.search.fit_and_score import FitResult, Trial
 from mfbandit.search.learned_fidelities import learned_costs, noise_scales
-from mfbandit.search.scheduler import SearchScheduler
+from mfbandit.search.scheduler import PlannedSplits, SearchScheduler
 from mfbandit.search.score_estimates import min_useful_score
 from mfbandit.search.split_effects import SplitAdjustedPolicy
 
@@ -49,13 +49,15 @@ class TestRounds:
         assert len(scheduler.experiment.pending) == 3
 
     def test_when_all_have_seen_all_splits_it_ends(self):
-        scheduler = spend(begun(UCB(), costs=(1.0,), names=("1",), capital=1000, max_splits=3), noisy)
+        scheduler = spend(
+            begun(UCB(), costs=(1.0,), names=("1",), capital=1000, splits=PlannedSplits(max_splits=3)), noisy
+        )
         assert scheduler.experiment.stats.counts.tolist() == [[3, 3, 3, 3]]
         assert scheduler.best() == 3
         assert [trial.split for trial in scheduler.trials if trial.arm == 0] == [0, 1, 2]
 
     def test_the_best_may_be_one_that_has_seen_all_splits(self):
-        scheduler = spend(begun(max_splits=2, capital=100), noisy)
+        scheduler = spend(begun(splits=PlannedSplits(max_splits=2), capital=100), noisy)
         assert 3 in scheduler.experiment.retired
         assert scheduler.best() == 3
 

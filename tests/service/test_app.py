@@ -134,14 +134,16 @@ class TestExperiments:
             "renew": {"plays": ["a"]}, "results": {"results": [{"arm": 0, "fidelity": 0, "reward": 1}]}, "resume": {},
             "capital": {"capital": 1}, "policy": {"policy": {"name": "UCB"}}, "arms": {"label": "z"},
             "retire": {"arm": 0}, "restore": {"arm": 0}, "notes": {"text": "x"}, "biases": {"biases": [0.1, 0]},
-            "stop": {"stop": None},
+            "stop": {"stop": None}, "shares": {"least_share": 0.01}, "forget": {"arm": 0},
         }  # fmt: skip
         for path, methods in paths.items():
             for method in methods:
                 if "{name}" in path:
                     address, verb = path.replace("{name}", "no-such"), path.rpartition("/")[2]
                     json = bodies[verb] if method == "post" else None
-                    answer = client.request(method, address, json=json, params={"confirm": "no-such"})
+                    answer = client.request(
+                        method, address, json=json, params={"confirm": "no-such", "first": 0, "second": 1}
+                    )
                     problem(answer, 404, "unknown-experiment", "Experiment not found")
 
 

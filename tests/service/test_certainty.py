@@ -2,10 +2,12 @@
 
 import re
 import threading
+from types import SimpleNamespace
 
 import pytest
 
 from mfbandit import MFUCB, UCB, Bounded, Fidelities, MFBayes, Store, Sure
+from mfbandit.experiment import Findings, TrendPoint
 from mfbandit.service import certainty as module
 from mfbandit.service.certainty import UNKNOWN, CertaintyWatch
 from mfbandit.service.certainty_view import BOTTOM, LEFT, RIGHT, RIVALS_SHOWN, TOP, certainty_view, ticks
@@ -35,7 +37,6 @@ def watch():
 def unlimited(monkeypatch):
     """All points of a trend at once, on any machine."""
     monkeypatch.setattr(module, "CREDIT_SECONDS", PATIENT)
-    monkeypatch.setattr(module, "AT_ONCE_SECONDS", PATIENT)
 
 
 def results(experiment, *past):
@@ -54,7 +55,7 @@ class TestWatch:
     def test_the_trend_ends_with_what_is_said_now(self, ads):
         results(ads, ("a", 0.0, 30), ("b", 0.0, 30), ("c", 1.0, 30))
         trend, found = CertaintyWatch(patience=PATIENT).of(ads).trend, ads.confidence()
-        assert trend[-1] == (ads.spent, found.level, found.could_lose)
+        assert trend[-1] == TrendPoint(ads.spent, found.level, found.could_lose, found.best)
         assert 9 < len(trend) <= 21
         assert [point.spent for point in trend] == sorted({point.spent for point in trend})
 
@@ -70,7 +71,7 @@ class TestWatch:
     def test_it_is_computed_once_while_nothing_happens(self, ads, watch, monkeypatch):
         results(ads, ("a", 0.2, 3), ("b", 0.5, 3))
         known = watch.of(ads)
-        monkeypatch.setattr(type(ads), "confidence", lambda *_: pytest.fail("it was computed again"))
+        monkeypatch.setattr(Findings, "confidence", lambda *_: pytest.fail("it was computed again"))
         assert watch.of(ads) is known
 
     def test_it_waits_until_the_time_for_it_is_saved_up(self, ads, watch, monkeypatch):
@@ -83,17 +84,37 @@ class TestWatch:
         monkeypatch.setattr(module, "CPU_SHARE", 1e9)
         assert watch.of(ads).found.label == "c"
 
+    @pytest.mark.parametrize(
+        ("passed", "busy", "others", "saved"),
+        [
+            (1.0, 1.0, 0.0, module.CPU_SHARE),
+            (1.0, 1.7, 0.0, module.CPU_SHARE),  # threads that write to disk are beside those that run Python
+            (1.0, 0.2, 0.0, module.CPU_SHARE + 0.8 * module.IDLE_SHARE),
+            (1.0, 0.2, 1.0, module.CPU_SHARE),  # it waits for a core
+            (3600.0, 0.0, 0.0, module.LOOK_SECONDS * (module.CPU_SHARE + module.IDLE_SHARE)),  # nobody looked
+        ],
+    )
+    def test_more_is_saved_up_where_there_is_nothing_to_do(self, ads, monkeypatch, passed, busy, others, saved):
+        monkeypatch.setattr(module, "machine_idle", lambda: 1.0 - others)
+        now, used = 1000.0, 50.0
+        monkeypatch.setattr(module, "time", SimpleNamespace(monotonic=lambda: now, process_time=lambda: used))
+        watch = CertaintyWatch(patience=PATIENT)
+        watch._credit = -1.0
+        now, used = now + passed, used + busy
+        watch.at_once(ads)
+        assert watch._credit == pytest.approx(-1.0 + saved)
+
     def test_a_page_does_not_wait_for_long_work(self, ads, monkeypatch):
         results(ads, ("a", 0.2, 3))
         began, go_on = threading.Event(), threading.Event()
-        right = type(ads).confidence
+        right = Findings.confidence
 
-        def slow(self, *level):
+        def slow(self, level):
             began.set()
             go_on.wait(PATIENT)
-            return right(self, *level)
+            return right(self, level)
 
-        monkeypatch.setattr(type(ads), "confidence", slow)
+        monkeypatch.setattr(Findings, "confidence", slow)
         watch = CertaintyWatch(patience=0.0)
         assert watch.of(ads) == watch.of(ads) == UNKNOWN  # and computes it once
         assert began.wait(PATIENT)
@@ -101,9 +122,21 @@ class TestWatch:
         watch._patience = PATIENT
         assert watch.of(ads).found is not None
 
+    @pytest.mark.parametrize("read", ["id", "events"])
+    def test_nobody_waits_for_an_experiment_while_those_who_have_it_wait(self, ads, watch, monkeypatch, read):
+        right = getattr(type(ads), read).fget
+
+        def checked(self):
+            assert not watch._lock.locked()
+            return right(self)
+
+        monkeypatch.setattr(type(ads), read, property(checked))
+        watch._credit = -1.0  # nothing is computed beside it
+        watch.at_once(ads)
+
     def test_a_bug_is_logged_and_the_page_goes_on(self, ads, watch, monkeypatch, caplog):
         results(ads, ("a", 0.2, 3))
-        monkeypatch.setattr(type(ads), "confidence", lambda *_: 1 / 0)
+        monkeypatch.setattr(Findings, "confidence", lambda *_: 1 / 0)
         assert watch.of(ads) == UNKNOWN
         assert "how sure ads is" in caplog.text
 
@@ -117,12 +150,13 @@ class TestWatch:
 class TestView:
     def test_rivals_by_how_much_they_could_be_ahead(self, ads, watch):
         results(ads, ("a", 0.5, 30), ("b", 0.55, 30), ("c", 0.6, 30))
-        view = certainty_view(watch.of(ads), ads.arms)
+        certainty = watch.of(ads)
+        view = certainty_view(certainty, ads.arms)
         assert [one.label for one in view["rivals"]] == ["b", "a"]
         assert (view["rivals"][0].share, view["more_rivals"]) == (1.0, 0)
         assert 0 < view["rivals"][1].share < 1
         assert float(view["rivals"][1].ahead) < float(view["rivals"][0].ahead)
-        assert view["sentence"].endswith(f"2 of 3 may still be better, by at most {view['rivals'][0].ahead}.")
+        assert certainty.found.sentence.endswith(f"2 of 3 may still be better, by at most {view['rivals'][0].ahead}.")
 
     def test_many_rivals_are_cut_off(self, store, watch):
         experiment = store.create("many", UCB(), arms=40, fidelities=ONE)
@@ -136,7 +170,7 @@ class TestView:
         certainty = watch.of(experiment)
         view = certainty_view(certainty, experiment.arms)
         assert certainty.found.kind != "valid"
-        assert certainty.found.why in view["sentence"]
+        assert certainty.found.why in experiment_view(experiment, certainty)["sure"]
         assert view["charts"] == []
 
     @pytest.mark.usefixtures("unlimited")
@@ -150,6 +184,17 @@ class TestView:
             assert len(points) > 5
             assert all(LEFT <= x <= RIGHT and TOP <= y <= BOTTOM for x, y in points)
             assert points[-1][0] == RIGHT
+
+    def test_charts_say_up_to_where_they_are_drawn(self, ads, monkeypatch):
+        monkeypatch.setattr(module, "CREDIT_SECONDS", 1e-9)  # one point at a time
+        results(ads, ("a", 0.0, 30), ("c", 1.0, 30))
+        watch, drawn_to = CertaintyWatch(patience=PATIENT), list[str]()
+        while not drawn_to or drawn_to[-1]:
+            watch._credit = 1e-9
+            certainty = watch.of(ads)
+            drawn_to.append(certainty_view(certainty, ads.arms)["drawn_to"])
+        assert drawn_to[:3] == ["4", "8", "12"]
+        assert certainty.trend[-1].spent == 60.0
 
     @pytest.mark.parametrize("highest", [1e-9, 0.013, 0.99, 1, 2, 7.3, 100, 123456, 3e12])
     def test_ticks_are_few_and_round(self, highest):

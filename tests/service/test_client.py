@@ -241,6 +241,20 @@ class TestServicesThatGoAway:
             back.join()
             assert experiment.spent == 1
 
+    def test_of_several_the_next_one_is_asked(self, service):
+        with connect(f"http://127.0.0.1:1,{service.url}", patience=30) as store:
+            assert store.list() == store.list()
+            assert store.name == service.url
+
+    def test_of_several_one_that_is_silent_is_not_waited_for(self, service, monkeypatch):
+        monkeypatch.setattr(mfbandit.service.transport, "FIRST_ANSWER_TIMEOUT_SECONDS", 0.2)
+        with socket.create_server(("127.0.0.1", 0)) as silent:
+            both = f"http://127.0.0.1:{silent.getsockname()[1]}, {service.url}"
+            began = time.monotonic()
+            with connect(both, patience=30) as store:
+                assert store.list() == store.list()
+            assert time.monotonic() - began < 10
+
     def test_patience_has_an_end(self):
         with socket.socket() as taken:
             taken.bind(("127.0.0.1", 0))  # nobody listens
@@ -483,7 +497,7 @@ class TestSharing:
         closed = httpx.Client(base_url=service.url)
         closed.close()
         real, first = Connections.client, iter([closed])
-        monkeypatch.setattr(Connections, "client", lambda connections: next(first, None) or real(connections))
+        monkeypatch.setattr(Connections, "client", lambda one, url: next(first, None) or real(one, url))
         with connect(service.url) as store:
             assert store.list() == store.list()
 

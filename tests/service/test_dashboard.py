@@ -21,8 +21,13 @@ CONTROLS = {
     "resume": {},
     "retire": {"arm": "a"},
     "restore": {"arm": "a"},
+    "forget": {"arm": "a"},
     "capital": {"capital": "7"},
     "biases": {"biases": "0.3, 0"},
+    "add": {"arm": "d"},
+    "policy": {"policy": "UCB"},
+    "stop": {"level": "95", "tolerance": "", "estimates": ""},
+    "note": {"text": "hello", "arm": "b"},
 }
 STRANGE = [
     "<script>alert(1)</script>",
@@ -195,7 +200,7 @@ class TestSigningIn:
             with talking(service.url) as api:
                 create(api, "open")
             page.get_by_role("link", name="open").click()
-            expect(page.get_by_role("heading", name="Controls", exact=True)).to_be_visible()
+            expect(page.get_by_role("link", name="Change", exact=True)).to_be_visible()
             expect(page.get_by_role("button", name="Sign out")).to_have_count(0)
 
 
@@ -248,11 +253,11 @@ class TestWatching:
         expect(visit.get_by_role("region", name="Arms that may still be better").locator("tbody tr")).to_have_count(2)
 
     def test_what_one_has_begun_to_type_stays(self, visit, house, place):
-        sign_in(visit, house, goto=place)
-        visit.get_by_label("Arm to retire").fill("b")
-        house.feed(place)
-        expect(visit.locator("#results")).to_have_text("1")
-        expect(visit.get_by_label("Arm to retire")).to_have_value("b")
+        sign_in(visit, house, goto=f"{place}/arms/1")
+        visit.get_by_label("Note about this arm").fill("half a thou")
+        house.feed(place, 3)
+        expect(visit.get_by_role("region", name="Latest results").locator("tbody td").first).to_have_text("2")
+        expect(visit.get_by_label("Note about this arm")).to_have_value("half a thou")
 
     def test_latest_results_leases_and_events_are_listed(self, visit, house):
         place = house.create("listing", lease=60)
@@ -318,17 +323,18 @@ class TestControls:
 
     def test_pause_and_resume(self, visit, house, place):
         house.post(f"/api{place}/ask")
-        sign_in(visit, house, goto=place)
+        sign_in(visit, house, goto=f"{place}/change")
         visit.get_by_role("button", name="Pause").click()
         self.confirm(visit, "Pause", "No plays are handed out until it is resumed", "pending plays, 1 now")
         expect(visit.locator("h1 .state")).to_have_text("paused")
+        visit.get_by_role("link", name="Change", exact=True).click()
         visit.get_by_role("button", name="Resume").click()
         self.confirm(visit, "Resume", "Plays are handed out again")
         expect(visit.locator("h1 .state")).to_have_text("running")
         assert house.status(place)["state"] == "running"
 
     def test_retire_an_arm(self, visit, house, place):
-        sign_in(visit, house, goto=place)
+        sign_in(visit, house, goto=f"{place}/change")
         visit.get_by_label("Arm to retire").fill("b")
         visit.get_by_role("button", name="Retire").click()
         self.confirm(visit, "Retire", "Retire b?", "not asked for or recommended any more", "until it is restored")
@@ -342,6 +348,7 @@ class TestControls:
             house.post(f"/api{place}/fail", plays=[play["id"]])
         sign_in(visit, house, goto=place)
         expect(visit.locator("main")).to_contain_text("only (set aside after failures)")
+        visit.get_by_role("link", name="Change", exact=True).click()
         visit.get_by_label("Arm that was retired or set aside").fill("only")
         visit.get_by_role("button", name="Restore").click()
         self.confirm(visit, "Restore", "Restore only?", "is asked for again")
@@ -350,7 +357,7 @@ class TestControls:
     @pytest.mark.parametrize(("given", "said", "then"), [("2500", "2,500", 2500.0), ("unlimited", "unlimited", None)])
     def test_raise_the_capital(self, visit, house, place, given, said, then):
         house.feed(place, 3)
-        sign_in(visit, house, goto=place)
+        sign_in(visit, house, goto=f"{place}/change")
         visit.get_by_label("Capital in all").fill(given)
         visit.locator("form", has=visit.get_by_label("Capital in all")).get_by_role("button").click()
         self.confirm(visit, "Change the capital", said, "instead of 1,000", "is spent already")
@@ -358,15 +365,15 @@ class TestControls:
         assert house.status(place)["capital"] == then
 
     def test_change_the_biases(self, visit, house, place):
-        sign_in(visit, house, goto=place)
-        expect(visit.get_by_label("Biases")).to_have_value("0.1, 0")
-        visit.get_by_label("Biases").fill("0.3, 0")
-        visit.locator("form", has=visit.get_by_label("Biases")).get_by_role("button").click()
+        sign_in(visit, house, goto=f"{place}/change")
+        expect(visit.get_by_label("Biases, separated")).to_have_value("0.1, 0")
+        visit.get_by_label("Biases, separated").fill("0.3, 0")
+        visit.locator("form", has=visit.get_by_label("Biases, separated")).get_by_role("button").click()
         self.confirm(visit, "Change the biases", "biases of 0.3, 0 from now on, instead of 0.1, 0", "look longer")
         expect(visit.get_by_role("region", name="Events")).to_contain_text("biases set")
 
     def test_nothing_happens_when_one_cancels(self, visit, house, place):
-        sign_in(visit, house, goto=place)
+        sign_in(visit, house, goto=f"{place}/change")
         before = house.events(place)
         visit.get_by_role("button", name="Pause").click()
         visit.get_by_role("link", name="Cancel").click()
@@ -381,13 +388,19 @@ class TestControls:
             ("biases", "biases", "0.1; 0", "biases must be numbers with commas between them, got '0.1; 0'"),
             ("retire", "arm", "nobody", "nobody"),
             ("explode", "arm", "a", "verb must be one of"),
+            ("add", "arm", "a", "the name of a new arm must not be there yet, got 'a'"),
+            ("add", "arm", " ", "must not be empty"),
+            ("policy", "policy", "MFUCB 2", "parameters of a policy must be given as name=value, got '2'"),
+            ("policy", "policy", "Nobody", "Nobody"),
+            ("stop", "level", "sure", "level and tolerance must be numbers"),
+            ("note", "text", " ", "a note must not be empty"),
         ],
     )
     def test_what_cannot_be_done_is_said_before_or_after_asking(
         self, visit, watch, house, place, verb, field, value, said
     ):
         watch.allowed = "status of 4"
-        sign_in(visit, house, goto=place)
+        sign_in(visit, house, goto=f"{place}/change")
         before = house.events(place)
         visit.goto(f"{place}/confirm?verb={verb}&{field}={value}")
         if visit.get_by_role("alert").count() == 0:
@@ -397,13 +410,50 @@ class TestControls:
         visit.get_by_role("link", name="Back").click()
         expect(visit).to_have_url(house.url + place)
 
+    def test_add_an_arm(self, visit, house, place):
+        sign_in(visit, house, goto=f"{place}/change")
+        visit.get_by_label("New arm, by name").fill("<b>d</b>")
+        visit.get_by_role("button", name="Add").click()
+        self.confirm(visit, "Add the arm", "Add <b>d</b>?", "tried before any other", "not removed")
+        assert house.api.get(f"/api{place}/arms").json()["arms"] == ["a", "b", "c", "<b>d</b>"]
+
+    def test_change_the_policy(self, visit, house, place):
+        sign_in(visit, house, goto=f"{place}/change")
+        visit.get_by_label("Its name, and parameters").fill("UCB rho=1.5")
+        visit.locator("form", has=visit.get_by_label("Its name")).get_by_role("button").click()
+        self.confirm(visit, "Change the policy", "UCB(rho=1.5) picks plays", "What was learned is kept")
+        assert house.status(place)["policy"] == {"name": "UCB", "rho": 1.5, "kl": False}
+
+    def test_change_when_it_stops(self, visit, house, place):
+        sign_in(visit, house, goto=f"{place}/change")
+        visit.get_by_label("Sure to").fill("90")
+        visit.get_by_label("Tolerance").fill("0.05")
+        visit.get_by_label("An estimate will do").check()
+        visit.locator("form", has=visit.get_by_label("Sure to")).get_by_role("button").click()
+        self.confirm(visit, "Change the rule", "90 % sure that no other arm is better by more than 0.05", "no rule")
+        assert house.status(place)["stop"] == {"level": 0.9, "tolerance": 0.05, "estimates": True}
+
+    def test_a_note_says_who_wrote_it_and_about_which_arm(self, visit, house, place):
+        sign_in(visit, house, goto=f"{place}/arms/1")
+        visit.get_by_label("Note about this arm").fill("<i>a new picture</i>")
+        visit.get_by_role("button", name="Write").click()
+        self.confirm(visit, "Write the note", "<i>a new picture</i>", "into the log of b")
+        expect(visit).to_have_url(f"{house.url}{place}/arms/1")
+        row = visit.get_by_role("region", name="Notes and events").locator("tbody tr")
+        expect(row).to_contain_text("note about b: <i>a new picture</i>")
+        expect(row.locator(".who")).to_have_text("write")
+        event = house.events(place)[-1]
+        assert (event["event"], event["arm"], event["actor"]) == ("ArmNoted", 1, "write")
+
 
 class TestWhoMayNot:
     def test_a_read_token_sees_no_controls_and_is_refused_each(self, visit, watch, house, place):
         watch.allowed = REFUSED
         sign_in(visit, house, "read", place)
         before = house.events(place)
-        expect(visit.get_by_role("heading", name="Controls", exact=True)).to_have_count(0)
+        expect(visit.get_by_role("link", name="Change", exact=True)).to_have_count(0)
+        assert visit.goto(f"{place}/change").status == 403
+        visit.goto(place)
         expect(visit.locator("main").get_by_role("button")).to_have_count(0)
         for verb, fields in CONTROLS.items():
             answer = visit.goto(f"{place}/confirm?verb={verb}&{httpx.QueryParams(fields)}")
@@ -412,6 +462,13 @@ class TestWhoMayNot:
             posted = visit.request.post(f"{place}/do/{verb}", form=fields, headers={"origin": house.url})
             assert posted.status == 403
         assert house.events(place) == before
+
+    def test_nobody_sees_or_downloads_anything_without_signing_in(self, house, place):
+        for page in ("", "/arms", "/arms/0", "/compare", "/events", "/change", "/download?kind=csv"):
+            answer = httpx.get(f"{house.url}{place}{page}")
+            assert (answer.status_code, answer.headers["location"].split("?")[0]) == (303, "/sign-in")
+            update = httpx.get(f"{house.url}{place}{page}", headers={"hx-request": "true"})
+            assert update.status_code == 401
 
     @pytest.mark.parametrize("origin", ["http://evil.example", "null", None, "http://localhost:1", "https://127.0.0.1"])
     def test_forms_of_other_sites_are_refused(self, house, place, origin):
@@ -445,6 +502,9 @@ class TestLooks:
         assert {text.strip() for text in leading.all_text_contents()} == set(STRANGE)
         visit.wait_for_timeout(1500)  # an update must not turn them into anything else either
         assert {text.strip() for text in leading.all_text_contents()} == set(STRANGE)
+        for address in ("arms", f"compare?{httpx.QueryParams({'a': STRANGE[0], 'b': STRANGE[1]})}", "arms/1"):
+            visit.goto(f"{place}/{address}")
+            expect(visit.locator("main")).to_contain_text(STRANGE[1])
         for label in STRANGE:
             visit.goto(f"{place}/confirm?{httpx.QueryParams({'verb': 'retire', 'arm': label})}")
             assert visit.locator("h1").text_content() == f"Retire {label}?"
@@ -459,7 +519,9 @@ class TestLooks:
         visit.set_viewport_size({"width": 375, "height": 800})
         sign_in(visit, house)
         retire = httpx.QueryParams({"verb": "retire", "arm": STRANGE[-1]})
-        for address in ("/", place, f"{place}/confirm?{retire}", "/experiments/" + "x" * 64, "/sign-in", "/api"):
+        others = [f"{place}/{page}" for page in ("arms", "arms/6", "compare", "events?kind=everything", "change")]
+        others += [f"{place}/confirm?{retire}", "/experiments/" + "x" * 64]
+        for address in ("/", place, *others, "/sign-in", "/api"):
             visit.goto(address)
             width = visit.evaluate("document.documentElement.scrollWidth")
             assert width <= 375, address
@@ -491,7 +553,7 @@ class TestLooks:
         assert visit.evaluate("window.reached.size") == wanted
 
     def test_a_control_by_the_keyboard_alone(self, visit, house, place):
-        sign_in(visit, house, goto=place)
+        sign_in(visit, house, goto=f"{place}/change")
         visit.get_by_role("button", name="Pause").focus()
         visit.keyboard.press("Enter")
         expect(visit.get_by_role("button", name="Pause", exact=True)).to_be_focused()
@@ -543,8 +605,9 @@ class TestAccessibility:
             page.goto(busy)
             expect(page.locator("canvas")).to_be_visible()
             self.check(page)
-            page.goto(f"{busy}/confirm?verb=pause")
-            self.check(page)
+            for address in ("arms", "arms/1", "compare", "events", "change", "confirm?verb=pause"):
+                page.goto(f"{busy}/{address}")
+                self.check(page)
             page.goto("/experiments/nobody")
             self.check(page)
             page.goto("/api")

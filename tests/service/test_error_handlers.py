@@ -16,7 +16,7 @@ from mfbandit import MFUCB, Bounded, Fidelities, Store, StoreDamaged, StoreUnava
 from mfbandit.errors import InternalServiceError, MissingExtra
 from mfbandit.service import app as app_module
 from mfbandit.service.app import create_app
-from mfbandit.service.dashboard import CONTROLS
+from mfbandit.service.controls import CONTROLS
 from mfbandit.service.error_handlers import log_internal_error
 from mfbandit.store import DurableExperiment
 from tests.support.services import problem
@@ -123,9 +123,9 @@ def test_tokens_that_cannot_be_read_are_no_bug(store, ask_for, monkeypatch, capl
 
 
 @pytest.mark.parametrize("bug", ["KeyError", "ValueError"])
-@pytest.mark.parametrize("address", ["/", "/experiments/ads"])
-def test_a_bug_in_a_page_is_a_page_with_the_id(ask_for, monkeypatch, caplog, bug, address):
-    monkeypatch.setattr(DurableExperiment, "headline", broken(bug))
+@pytest.mark.parametrize(("address", "reads"), [("/", "headline"), ("/experiments/ads", "recently")])
+def test_a_bug_in_a_page_is_a_page_with_the_id(ask_for, monkeypatch, caplog, bug, address, reads):
+    monkeypatch.setattr(DurableExperiment, reads, broken(bug))
     answer = ask_for("GET", address)
     identifier, text = logged(caplog)
     assert answer.status_code == (200 if address == "/" else 500)  # a list shows the other experiments
@@ -220,7 +220,7 @@ def test_a_client_is_told_the_id_that_is_in_the_log_of_a_real_service(store, tmp
         finally:
             process.terminate()
         said = process.stderr.read()
-    in_status, in_export = re.findall(r"internal error ([0-9a-f]{8}) in (GET '\S+')\nTraceback", said)
+    in_status, in_export = re.findall(r"internal error ([0-9a-f]{8}) in (GET '\S+') request_id=\S+\nTraceback", said)
     assert (in_status[1], in_export[1]) == ("GET '/api/experiments/ads'", "GET '/api/experiments/ads/export'")
     assert in_status[0] in str(caught.value)
     assert said.count("Traceback") == said.count("KeyError: 'no internals'") == 2

@@ -120,7 +120,7 @@ def test_whatever_it_is_told_and_changed_to(place, data):
     [
         ({"policy": {"name": "MFUCB", "rho": 1e-320}}, "rho must be from 1e-150 to 1e+150, got 1e-320"),
         ({"policy": {"name": "MFUCB", "rho": 10**400}}, "rho must be at most 1e+150 in size, got 10000"),
-        ({"capital": 1e-320}, "capital must pay for the first play, which costs 1 with MFUCB, got 1e-320"),
+        ({"capital": 1e-320}, "capital must pay for the first play, which costs 1 with MFAuto, got 1e-320"),
         ({"fidelities": {"costs": [1e-320, 1]}}, "costs must be from 1e-150 to 1e+150, got [1e-320, 1.0]"),
         ({"fidelities": {"costs": [1, 2], "biases": [1e151, 0]}}, "body.fidelities.biases.0: Input should be"),
         ({"fidelities": {"costs": [1], "concentration": {"name": "SubGaussian", "scale": 1e-320}}}, "scale must be"),

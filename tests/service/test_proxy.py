@@ -124,10 +124,11 @@ class TestPrefix:
         signed_in = door().post(f"{prefix}/sign-in", data=fields, headers=headers)
         assert signed_in.headers["location"] == "/bandits/experiments/ads"
         cookie = signed_in.headers["set-cookie"].split(";")[0]
-        for page in ("/", "/experiments/ads", "/experiments/ads/confirm?verb=pause", "/sign-in", "/api", "/nowhere"):
+        more = [f"/experiments/ads{page}" for page in ("", "/arms/0", "/compare", "/events", "/confirm?verb=pause")]
+        for page in ("/", *more, "/sign-in", "/api", "/nowhere"):
             shown = door().get(f"{prefix}{page}", headers={**FORWARDED, "cookie": cookie})
             places = re.findall(r"""(?:href|src|action|hx-get)=["']([^"']*)["']""", shown.text)
-            assert all(place.startswith(("/bandits/", "data:")) for place in places), (page, places)
+            assert all(place.startswith(("/bandits/", "data:", "#")) for place in places), (page, places)
             assert len(places) > 2 or page == "/nowhere"
         done = door().post(f"{prefix}/experiments/ads/do/pause", data={"x": ""}, headers={**headers, "cookie": cookie})
         assert (done.status_code, done.headers["location"]) == (303, "/bandits/experiments/ads")
@@ -270,6 +271,7 @@ class TestNginx:
             expect(page).to_have_url(f"{url}/experiments/ads")
             (cookie,) = page.context.cookies()
             assert (cookie["name"], cookie["path"], cookie["secure"]) == ("__Secure-mfbandit", "/bandits", True)
+            page.wait_for_load_state()  # the address is there before the scripts are
             assert page.evaluate("typeof htmx + typeof uPlot") == "objectfunction"
             before = page.inner_text("#now")
             expect(page.locator("#now")).not_to_have_text(before)  # it updates itself

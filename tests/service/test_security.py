@@ -76,7 +76,7 @@ def routes(url):
     found = []
     for path, methods in document["paths"].items():
         for method in map(str.upper, methods):
-            if path != "/health":
+            if path not in ("/health", "/ready"):
                 address = path.replace("{name}", "ads").replace("{token}", "0a1b2c3d")
                 admin = "tokens" in path or method == "DELETE"
                 found.append((method, address, "admin" if admin else "read" if method == "GET" else "write"))
@@ -99,7 +99,7 @@ class TestTokens:
                 assert answer.headers["www-authenticate"] == "Bearer"
 
     def test_pages_without_data_need_none(self, guarded):
-        for page in ("/api", "/health", "/openapi.json"):
+        for page in ("/api", "/health", "/ready", "/openapi.json"):
             answer = httpx.get(guarded[0] + page)
             assert answer.status_code == 200
             assert "ads" not in re.findall(r'"name": "(\w+)"', answer.text)

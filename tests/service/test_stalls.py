@@ -8,7 +8,7 @@ from contextlib import asynccontextmanager
 import httpx
 import pytest
 
-from mfbandit import MFUCB, Store, StoreUnavailable
+from mfbandit import MFUCB, MFBayes, Store, StoreUnavailable
 from mfbandit.service import create_app
 from mfbandit.service.lanes import THREADS_PER_EXPERIMENT, Lanes
 from mfbandit.store import logged_experiment
@@ -104,6 +104,34 @@ def test_reading_again_after_a_failed_write_does_not_hold_up_others(tmp_path, mo
                 finally:
                     held.go_on.set()
                 assert (await telling).status_code == 200
+
+    asyncio.run(check())
+
+
+def test_fitting_a_model_of_many_arms_leaves_the_loop(tmp_path, monkeypatch):
+    """Telling a result is short for most policies; one that keeps a model may fit it anew."""
+
+    async def check():
+        with Store(tmp_path / "store.db") as store:
+            at_work: list[threading.Thread] = []
+            remember = MFBayes.remember
+
+            def noted(*args):
+                at_work.append(threading.current_thread())
+                return remember(*args)
+
+            monkeypatch.setattr(MFBayes, "remember", noted)
+            for name, arms in (("small", 20), ("large", 3000)):
+                make(store, name, policy=MFBayes(), arms=arms)
+            async with talking(store) as client:
+                for name, on_loop in (("small", True), ("large", False)):
+                    address = f"/api/experiments/{name}"
+                    (play,) = (await client.post(f"{address}/ask", json={})).json()["plays"]
+                    at_work.clear()
+                    told = await client.post(f"{address}/tell", json={"results": [{"play": play["id"], "reward": 0.5}]})
+                    assert told.status_code == 200
+                    assert ({threading.current_thread()} == set(at_work)) == on_loop
+                    assert at_work
 
     asyncio.run(check())
 

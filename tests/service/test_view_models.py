@@ -6,7 +6,8 @@ import httpx
 import pytest
 
 from mfbandit import MFUCB, UCB, Bounded, Fidelities, Store, SubGaussian
-from mfbandit.service.dashboard import STATIC_FILES, _local, bar
+from mfbandit.service.dashboard import STATIC_FILES, _local
+from mfbandit.service.pages import bar
 from mfbandit.service.view_models import DRAWING_MARGIN, DRAWING_WIDTH, LEADING_ARMS_SHOWN, experiment_view, list_row
 from tests.support.services import served
 
@@ -55,7 +56,7 @@ class TestList:
 class TestExperiment:
     def test_is_complete_before_the_first_result(self, ads):
         view = experiment_view(ads)
-        assert (view["best_interval"], view["sure"]["sentence"], view["axis"]) == ("", "", "none yet")
+        assert (view["best_interval"], view["sure"], view["axis"]) == ("", "", "none yet")
         assert [arm.text for arm in view["leading"]] == [f"{name}: no result yet" for name in "abc"]
         assert json.loads(view["series"])["spent"] == [[0.0], [0.0]]
 
@@ -188,4 +189,6 @@ class TestAddresses:
             assert (answer.status_code, answer.headers["content-type"]) == (200, f"{kind}; charset=utf-8")
             assert ("immutable" in answer.headers["cache-control"]) == ("min." in name)
         assert {answer.status_code for answer in lost} == {404}
-        assert sum(len(answer.content) for answer in found.values()) < 100_000  # all that a page can load
+        sizes = {name: len(answer.content) for name, answer in found.items()}
+        assert sum(size for name, size in sizes.items() if name.endswith(".js")) < 100_000  # all that a page can run
+        assert sum(sizes.values()) < 120_000

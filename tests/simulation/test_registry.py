@@ -1,5 +1,6 @@
 """Every registered engine makes the plays of the plain path, and a new one takes a file and a line."""
 
+import os
 import re
 import subprocess
 import sys
@@ -21,6 +22,7 @@ from mfbandit import (
     Fidelities,
     Gaussian,
     MFAda,
+    MFAuto,
     MFBayes,
     MFGrad,
     MFSure,
@@ -51,6 +53,7 @@ POLICIES: dict[str, list[Any]] = {
     "kl_ucb": [UCB(0.5, kl=True), MFUCB(0.5, kl=True)],
     "lucb": [LUCB(0.9, 0.8), LUCB(0.9, 0.5, explore="B", guard=0.3)],
     "mfada": [MFAda()],
+    "mfauto": [MFAuto(), MFAuto("strict")],
     "mfbayes": [MFBayes(), MFBayes(safeguard=0.2, kappa=1.0)],
     "mfgrad": [MFGrad(0.3, "decreasing")],
     "mfsure": [MFSure(), MFSure(tolerance=0.05)],
@@ -59,7 +62,7 @@ PLAYS = {"iise": 80, "mfgrad": 80}  # 200 of others: these are slow in Python, o
 CASES = [(name, policy) for name, policies in POLICIES.items() for policy in policies]
 
 if TYPE_CHECKING:  # mypy sees to it that a module has all functions of an engine
-    from mfbandit.simulation.engines import heap_ucb, iise, kl_ucb, lucb, mfada, mfbayes, mfgrad, mfsure
+    from mfbandit.simulation.engines import heap_ucb, iise, kl_ucb, lucb, mfada, mfauto, mfbayes, mfgrad, mfsure
 
     _ENGINES: tuple[
         Engine[UCB | MFUCB, Any, Any],
@@ -67,11 +70,12 @@ if TYPE_CHECKING:  # mypy sees to it that a module has all functions of an engin
         Engine[UCB | MFUCB, Any, Any],
         Engine[LUCB, Any, Any],
         Engine[MFAda, Any, Any],
+        Engine[MFAuto, Any, Any],
         Engine[MFBayes, Any, Any],
         Engine[MFGrad, Any, Any],
         Engine[MFSure, Any, Any],
         Engine[Any, Any, Any],
-    ] = (heap_ucb, iise, kl_ucb, lucb, mfada, mfbayes, mfgrad, mfsure, greedy_engine)
+    ] = (heap_ucb, iise, kl_ucb, lucb, mfada, mfauto, mfbayes, mfgrad, mfsure, greedy_engine)
 
 
 @dataclass(frozen=True)
@@ -204,3 +208,14 @@ class TestFallBack:
         monkeypatch.setitem(sys.modules, "numba", None)
         with pytest.raises(MissingExtra, match=r"simulate needs numba: pip install 'mfbandit\[sim\]'"):
             simulate(paper_problem(3), UCB(), capital=1000)
+
+
+@pytest.mark.only_cover
+def test_the_same_without_compiling():
+    """The kernels as plain Python make the same plays; this is also how their lines are counted as covered."""
+    # The other engines have longer tests of their own.
+    chosen = "TestSameAsThePlainPath and (iise or lucb or mfauto or mfgrad or mfsure)"
+    command = [sys.executable, "-m", "pytest", "-q", "--no-cov", "-p", "no:cacheprovider", "-k", chosen, __file__]
+    environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
+    done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stdout

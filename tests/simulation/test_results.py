@@ -138,6 +138,16 @@ class TestKeeping:
         assert (again.run_plays is not None) == keep_plays
         assert [file.name for file in tmp_path.iterdir()] == ["kept.npz"]
 
+    def test_a_file_from_before_runs_had_answers(self, tmp_path):
+        sim, path = simulate(PROBLEM, MFUCB(), capital=1000, runs=2), tmp_path / "kept.npz"
+        sim.save(path)
+        with np.load(path) as file:
+            arrays = {name: file[name] for name in file.files if name != "answers"}
+        np.savez(path, **arrays)
+        again = Simulation.load(path)
+        assert again.answers.tolist() == [-1, -1]
+        assert again.regret.tobytes() == sim.regret.tobytes()
+
     def test_a_save_that_fails_leaves_the_old_file(self, tmp_path, monkeypatch):
         sim = simulate(PROBLEM, UCB(), capital=1000)
         path = tmp_path / "kept.npz"

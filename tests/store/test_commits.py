@@ -22,6 +22,12 @@ def execute(place, command, *values):
         return connection.execute(command, values).fetchall()
 
 
+@pytest.fixture
+def file(tmp_path):
+    """Where one process writes at a time; see test_owners.py for databases to which several write."""
+    return str(tmp_path / "store.db")
+
+
 def commits(store):
     with closing(store.read()) as connection:
         return read_commits(store.name, connection)
@@ -36,13 +42,13 @@ def overtake(place):
 
 
 class TestOvertaken:
-    def test_nothing_is_acknowledged_any_more(self, place):
-        with Store(place) as store:
+    def test_nothing_is_acknowledged_any_more(self, file):
+        with Store(file) as store:
             experiment = make(store)
             play = experiment.ask()
             experiment.pause()
             before = seen(experiment)
-            overtake(place)
+            overtake(file)
             verbs = (
                 lambda: experiment.tell(play, 0.5),
                 experiment.pause,  # changes nothing, and may not be true any more
@@ -53,7 +59,7 @@ class TestOvertaken:
                 with pytest.raises(StoreHeld, match="was written by another process"):
                     verb()
             assert seen(experiment) == before
-        with Store(place) as store:
+        with Store(file) as store:
             assert seen(store.open("exp")) == before
             store.open("exp").tell(play, 0.5)
 
@@ -68,52 +74,6 @@ class TestOvertaken:
                 experiment.note("too late")
             experiment.note("in time")
             assert experiment.events == events + 1
-
-    def test_a_database_that_went_back_is_refused(self, postgres_url):
-        """A server that was restored, or a replica that was behind, does not have what was acknowledged."""
-        with Store(postgres_url) as store:
-            experiment = make(store)
-            play_some(experiment, 3)
-            execute(postgres_url, "UPDATE mfbandit_store SET value = '1 2 0 0' WHERE key = 'commits'")
-            lose_session(postgres_url)
-            with pytest.raises(StoreUnavailable):
-                experiment.pause()
-            with pytest.raises(StoreDamaged, match=r"has 0 of the \d events, and 2 of the 8 writes, that were ackno"):
-                experiment.pause()
-
-
-def lose_session(url):
-    with psycopg.connect(url, autocommit=True) as other:
-        other.execute(
-            "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON database = pg_database.oid "
-            "WHERE locktype = 'advisory' AND datname = current_database()"
-        )
-
-
-class TestLostSession:
-    @pytest.mark.parametrize("verb", ["set_capital", "resume", "tell", "ask", "renew"])
-    def test_what_changes_nothing_is_not_acknowledged_either(self, postgres_url, verb):
-        with Store(postgres_url) as store:
-            experiment = make(store, capital=100)
-            told, pending = experiment.ask(2, request_key="k")
-            experiment.tell(told, 0.5)
-            lose_session(postgres_url)
-            with Store(postgres_url) as other:
-                other.open("exp").set_capital(50)
-                other.open("exp").pause()
-            verbs = {
-                "set_capital": lambda: experiment.set_capital(100),
-                "resume": experiment.resume,
-                "tell": lambda: experiment.tell(told, 0.5),
-                "ask": lambda: experiment.ask(2, request_key="k"),
-                "renew": lambda: experiment.renew(pending),
-            }
-            with pytest.raises(StoreUnavailable):
-                verbs[verb]()
-            with pytest.raises(StoreUnavailable, match="is back: try again"):
-                verbs[verb]()
-            assert experiment.capital == 50
-            assert experiment.paused
 
 
 class TestIds:
@@ -130,31 +90,31 @@ class TestIds:
 
 
 class TestRow:
-    def test_counts_openings_groups_and_events(self, place):
-        with Store(place) as store:
+    def test_counts_openings_groups_and_events(self, file):
+        with Store(file) as store:
             play_some(make(store), 5)
             first, events = commits(store), store.open("exp").events
             assert (first.epoch, first.number, first.events) == (1, 12, events)
-        with Store(place) as store:
+        with Store(file) as store:
             second = commits(store)
             assert (second.epoch, second.number, second.events) == (2, 13, events)
             store.open("exp").resume()
             assert commits(store) == second  # nothing changed, so nothing was written
 
-    def test_an_earlier_store_gets_one(self, place):
-        with Store(place) as store:
+    def test_an_earlier_store_gets_one(self, file):
+        with Store(file) as store:
             play_some(make(store), 5)
-        execute(place, "DELETE FROM mfbandit_store WHERE key IN ('commits', 'last_id')")
-        Path(f"{place}-mark").unlink(missing_ok=True)
-        with Store(place, read_only=True) as store:
+        execute(file, "DELETE FROM mfbandit_store WHERE key IN ('commits', 'last_id')")
+        Path(f"{file}-mark").unlink(missing_ok=True)
+        with Store(file, read_only=True) as store:
             assert commits(store) is None
-        with Store(place) as store:
+        with Store(file) as store:
             assert (commits(store).epoch, commits(store).events) == (1, store.open("exp").events)
             make(store, "other")
 
     @pytest.mark.parametrize("text", ["", "1 2 3", "1 2 3 x", "1 2 3 -4", "1 2 3 4 5"])
-    def test_that_cannot_be_read_is_damage(self, place, text):
-        Store(place).close()
-        execute(place, "UPDATE mfbandit_store SET value = ? WHERE key = 'commits'", text)
+    def test_that_cannot_be_read_is_damage(self, file, text):
+        Store(file).close()
+        execute(file, "UPDATE mfbandit_store SET value = ? WHERE key = 'commits'", text)
         with pytest.raises(StoreDamaged, match="count of commits is"):
-            Store(place)
+            Store(file)

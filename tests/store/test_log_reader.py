@@ -256,10 +256,11 @@ class TestDamage:
 
     def test_newer_stores_are_refused(self, place):
         with Store(place) as store:
-            change = "UPDATE mfbandit_store SET value = '2' WHERE key = 'schema'"
-            store.write(lambda connection: connection.run(change))
+            known = store._database.schema
+            change = "UPDATE mfbandit_store SET value = ? WHERE key = 'schema'"
+            store.write(lambda connection: connection.run(change, (str(known + 1),)))
         for read_only in (True, False):
-            with pytest.raises(StoreError, match=r"newer mfbandit \(schema 2, this one knows 1\): upgrade"):
+            with pytest.raises(StoreError, match=rf"newer mfbandit \(schema {known + 1}, this one knows {known}\)"):
                 Store(place, read_only=read_only)
 
     def test_what_is_no_store(self, tmp_path):

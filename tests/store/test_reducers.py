@@ -1,9 +1,12 @@
 """Leases, request keys and recent events: many at once give what one by one gives, for every kind of event."""
 
+from operator import itemgetter
+
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from mfbandit._internal import limits
+from mfbandit.experiment import ArmAdded
 from mfbandit.experiment.codec import PackedLog
 from mfbandit.store import import_ids
 from mfbandit.store.import_ids import ImportIds
@@ -16,9 +19,11 @@ from tests.support.logs import begun, logs
 
 @given(logs(), st.data())
 def test_leases(records, data):
-    single, twice = Leases(), Leases()
+    single, watched, twice = Leases(), Leases(), Leases()
     for record in records:
         single.apply(record)
+        watched.apply(record)
+        assert watched.next_to_end(3) == sorted(watched.due.items(), key=itemgetter(1))[:3]
     cut = data.draw(st.integers(0, len(records)))
     twice.apply_all(PackedLog.of_records(records[:cut]))
     twice.apply_all(PackedLog.of_records(records[cut:]))
@@ -59,13 +64,16 @@ def folded(records):
 @given(logs())
 def test_recent_events(records):
     state = begun()
-    single = RecentEvents(state)
+    single = RecentEvents(state, len(state.labels))
     for record in records:
         state.apply(record.event)
         single.apply(record)
-    many = RecentEvents(folded(records))
-    many.apply_all(PackedLog.of_records(records))
+    many = RecentEvents(folded(records), len(begun().labels))
+    many.apply_all(PackedLog.of_records(records), lambda numbers: [records[number - 1] for number in numbers])
     assert (single.settled, single.events) == (many.settled, many.events)
+    for arm in (None, 0, len(state.labels) - 1):
+        assert single.story.numbers(arm=arm).tolist() == many.story.numbers(arm=arm).tolist()
+        assert single.story.numbers([ArmAdded], arm).tolist() == many.story.numbers([ArmAdded], arm).tolist()
     assert single.timeline.start == many.timeline.start
     assert single.timeline.width == many.timeline.width
     # Costs are added up in another order.

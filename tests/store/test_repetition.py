@@ -24,6 +24,7 @@ VERBS = {
     "add_arm": (("new",), ("newer",)),
     "retire_arm": (("a",), ("b",)),
     "restore_arm": (("d",), ("c",)),
+    "forget": (("a",), ("b",)),
     "pause": ((), None),
     "resume": ((), None),
     "set_capital": ((1e6,), (2e6,)),

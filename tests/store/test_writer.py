@@ -9,7 +9,6 @@ import threading
 import time
 from typing import Any
 
-import psycopg
 import pytest
 
 from mfbandit import (
@@ -37,13 +36,13 @@ class TestOneWriter:
             code = (
                 "import sys; from mfbandit import Store, StoreHeld\n"
                 "reader = Store(sys.argv[1], read_only=True).open('exp'); print(reader.spent)\n"
-                "try: Store(sys.argv[1])\n"
+                "try: Store(sys.argv[1]).open('exp')\n"
                 "except StoreHeld as error: print(error)\n"
             )
             ended = subprocess.run([sys.executable, "-c", code, place], capture_output=True, text=True, check=True)
             spent, held = ended.stdout.splitlines()
             assert float(spent) == store.open("exp").spent
-            assert "is open for writing elsewhere: by" in held
+            assert ("is owned by" if "postgresql" in place else "is open for writing elsewhere: by") in held
             assert "a test of holding" in held
             assert str(os.getpid()) in held
         Store(place).close()
@@ -216,25 +215,6 @@ class TestWritesThatFail:
             after = seen(experiment)
         with Store(place) as store:
             assert seen(store.open("exp")) == after
-
-    def test_a_lost_connection_may_have_let_somebody_else_write(self, postgres_url):
-        with Store(postgres_url) as store:
-            one, two = make(store, "one"), make(store, "two")
-            play = one.ask()
-            with psycopg.connect(postgres_url, autocommit=True) as other:
-                other.execute(
-                    "SELECT pg_terminate_backend(pid) FROM pg_locks JOIN pg_database ON database = pg_database.oid "
-                    "WHERE locktype = 'advisory' AND datname = current_database()"
-                )
-            with pytest.raises(StoreUnavailable):
-                one.tell(play, 0.5)
-            assert two.spent == 0
-            with Store(postgres_url) as meanwhile:
-                meanwhile.open("two").tell(meanwhile.open("two").ask(), 0.5)
-            with pytest.raises(StoreUnavailable, match="is back: try again"):
-                one.tell(play, 0.5)
-            one.tell(play, 0.5)
-            assert (one.spent, two.spent) == (1, 1)
 
     @pytest.mark.parametrize("queued", [False, True], ids=["being written", "still queued"])
     def test_a_repeated_request_waits_for_the_first_one(self, tmp_path, monkeypatch, queued):
@@ -410,7 +390,7 @@ def test_a_promise_holds_only_if_all_that_was_queued_is_kept(tmp_path, monkeypat
 
         monkeypatch.setattr(writer, "_append_all", full)
         queued.ask()
-        with pytest.raises(StoreUnavailable, match="full"):
+        with pytest.raises(StoreUnavailable, match=r"full|a write before this one failed"):  # in its group, or the next
             store.open("exp").note("behind it")
         monkeypatch.undo()
         queued.note("kept")

@@ -191,27 +191,35 @@ def under_load(place: str, folder: Path, plan: Plan, act: Callable[[Load], None]
         for name, policy in POLICIES.items():
             store.create(name, policy, arms=ARMS, fidelities=FIDELITIES, lease=LEASE)
     with Service(place, folder) as service:
-        with _clients(service, plan) as load:
+        with clients_of(service.url, plan) as (diaries, signs):
+            load = Load(service, diaries, signs)
             act(load)
         code = service.signal(signal.SIGTERM)
     if code != 0:
         load.problems.append(f"the service must end with 0 when it is told to, and ended with {code}")
-    if "Traceback" in service.messages.read_text():
-        load.problems.append(f"the service met {service.messages.read_text()[-4000:]}")
+    said = service.messages.read_text()
+    if "Traceback" in said:
+        load.problems.append(f"the service met {first_traceback(said)}")
     with mfb.Store(place) as store:
         found = [compare(store.open(name), [d for d in load.diaries if d.experiment == name]) for name in POLICIES]
-    return _record(load, found, time.monotonic() - began)
+    return record_of(load, found, time.monotonic() - began)
+
+
+def first_traceback(said: str) -> str:
+    """The first traceback in a log, with what was said just before it."""
+    at = said.index("Traceback")
+    return said[max(0, at - 1000) : at + 6000]
 
 
 @contextmanager
-def _clients(service: Service, plan: Plan) -> Iterator[Load]:
+def clients_of(url: str, plan: Plan) -> Iterator[tuple[list[Diary], Signs]]:
     """Clients at work; at the end all have stopped, and what they did not hear of stays unknown."""
     signs = Signs()
-    clients = [Client(number, service.url, signs, plan.seed) for number in range(plan.clients)]
+    clients = [Client(number, url, signs, plan.seed) for number in range(plan.clients)]
     for client in clients:
         client.start()
     try:
-        yield Load(service, [client.diary for client in clients], signs)
+        yield [client.diary for client in clients], signs
     finally:
         signs.stop.set()
         signs.up.set()
@@ -221,7 +229,8 @@ def _clients(service: Service, plan: Plan) -> Iterator[Load]:
                 client.diary.problems.append(f"{client.name} does not end")
 
 
-def _record(load: Load, found: list[Found], seconds: float) -> Record:
+def record_of(load: Load, found: list[Found], seconds: float) -> Record:
+    """What came of it, counted."""
     words = [
         *load.silent,
         *load.problems,

@@ -4,10 +4,12 @@ from dataclasses import dataclass, field
 
 from hypothesis import strategies as st
 
-from mfbandit import MFUCB, UCB, Fidelities, MFBayes, SubGaussian, Sure
+from mfbandit import MFUCB, UCB, Batch, Counts, Fidelities, MFBayes, SubGaussian, Sure
 from mfbandit.experiment.codec import Record
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmForgotten,
+    ArmNoted,
     ArmReinstated,
     ArmRestored,
     ArmRetired,
@@ -18,6 +20,7 @@ from mfbandit.experiment.events import (
     BiasRefuted,
     CapitalSet,
     Decided,
+    DriftFound,
     Event,
     Expired,
     Failed,
@@ -29,9 +32,12 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    SharesSet,
     StopSet,
+    TimePassed,
     Told,
     Unchanged,
+    told,
 )
 from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record, policy_record
@@ -49,13 +55,19 @@ POLICIES = [MFUCB(), UCB(rho=1.0), MFBayes()]
 ARMS = ["a", "b", "c", "d"]
 COSTS = [0.1, 1.0, 0.7, 1 / 3]
 REWARDS = [0.1, 1 / 3, 1.0, -2.5]
+SHARES = [
+    None,
+    {"control": 1, "control_share": 0.3, "least_share": 0.0},
+    {"control": 0, "control_share": 0.2, "least_share": 0.01},
+    {"control": None, "control_share": 0.0, "least_share": 0.005},
+]
 KINDS = (
     *["ask"] * 5,
     *["tell"] * 5,
     *["fail", "expire", "renew", "late tell", "late fail", "import", "add", "retire", "set aside", "restore"],
-    *["reinstate", "extend"],
+    *["restore", "restore", "reinstate", "extend"],
     *["pause", "capital", "policy", "note", "refute", "biases", "fidelities", "open", "unchanged"],
-    *["stop", "decide"],
+    *["stop", "decide", "shares", "drift", "forget", "time"],
 )
 
 
@@ -97,6 +109,14 @@ def _opening(log: Written, time: float) -> None:
     log.add(Opened(f"{len(log.records):06x}"), time=time)
 
 
+def _told(draw, play: int, reward: float, cost: float) -> Told:
+    """A result: one observation, or many."""
+    given = draw(
+        st.sampled_from([reward, reward, Counts(37, 1000), Counts(1, 3), Batch(reward, 7), Batch(reward, 3, 0.1)])
+    )
+    return told(play, given, cost)
+
+
 def _import(draw, log: Written, active: list[int], request: str | None, time: float) -> None:
     state = log.state
     reward, cost = draw(st.sampled_from(REWARDS)), draw(st.sampled_from(COSTS))
@@ -105,12 +125,12 @@ def _import(draw, log: Written, active: list[int], request: str | None, time: fl
         log.add(Asked(play, arm, draw(st.integers(0, 1))), time=time, request=request)
         name = draw(st.sampled_from([None, f"row-{play}"]))
         mark, text = (None, request) if name is None else (import_mark(name), f"\t{name}")
-        log.add(Told(play, reward, cost), time=time, due=mark, request=text)
+        log.add(_told(draw, play, reward, cost), time=time, due=mark, request=text)
         if draw(st.booleans()):
             _refute(draw, log, arm, time, request)
 
 
-def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912 - every kind
+def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # noqa: PLR0912, PLR0915 - every kind
     state = log.state
     active = [arm for arm in range(len(state.labels)) if state.stats.active[arm]]
     request = draw(st.sampled_from([None, key, f"{key}\t0a1b2c3d"]))  # of an earlier version, and of this one
@@ -126,7 +146,7 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
     elif kind in ("tell", "fail", "expire", "renew") and pending:
         play = draw(st.sampled_from(pending))
         events: dict[str, Event] = {
-            "tell": Told(play, reward, cost),
+            "tell": _told(draw, play, reward, cost),
             "fail": Failed(play, cost),
             "expire": Expired(play),
             "renew": Renewed(play),
@@ -135,7 +155,8 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
         log.late += [play] if kind == "expire" else []
     elif kind in ("late tell", "late fail") and log.late:
         play = log.late.pop(draw(st.integers(0, len(log.late) - 1)))
-        log.add(Told(play, reward, cost) if kind == "late tell" else Failed(play, cost), time=time)
+        event = _told(draw, play, reward, cost) if kind == "late tell" else Failed(play, cost)
+        log.add(event, time=time)
     elif kind == "add":
         log.add(ArmAdded(f"new-{len(state.labels)}"), time=time, request=request)
     elif kind == "retire" and len(state.retired) + 1 < len(state.labels):
@@ -155,15 +176,33 @@ def _one_step(draw, log: Written, kind: str, key: str, time: float) -> None:  # 
     elif kind == "policy":
         log.add(PolicySet(policy_record(draw(st.sampled_from(POLICIES)))), time=time)
     elif kind == "note":
-        log.add(Noted(draw(st.sampled_from(["", "hello", "ζ"]))), time=time, request=request)
+        text, arm = draw(st.sampled_from(["", "hello", "ζ"])), draw(st.integers(-1, len(state.labels) - 1))
+        log.add(Noted(text) if arm < 0 else ArmNoted(arm, text), time=time, request=request)
     elif kind == "refute":
         log.add(BiasRefuted(0, draw(st.integers(0, len(state.labels) - 1)), 0.5), time=time)
     elif kind == "biases":
         log.add(BiasesSet([draw(st.sampled_from([0.1, 0.3])), 0.0]), time=time)
+    elif kind == "shares":
+        log.add(SharesSet(draw(st.sampled_from(SHARES))), time=time, request=request)
+    elif kind == "time":
+        log.add(TimePassed(time), time=time, request=request)
+    elif kind in ("drift", "forget"):
+        _begin_anew(draw, log, kind, request, time)
     elif kind in ("stop", "decide"):
         _stop(draw, log, kind, request, time)
     elif kind == "fidelities":
         log.add(FidelitiesSet(fidelities_record(draw(st.sampled_from(OTHERS)))), time=time)
+
+
+def _begin_anew(draw, log: Written, kind: str, request: str | None, time: float) -> None:
+    if kind == "forget":
+        log.add(ArmForgotten(draw(st.integers(0, len(log.state.labels) - 1))), time=time, request=request)
+        return
+    counts = log.state.told_stats.counts
+    cells = [(m, arm) for m in range(2) for arm in range(len(log.state.labels)) if counts[m, arm] > 1]
+    if cells:
+        fidelity, arm = draw(st.sampled_from(cells))
+        log.add(DriftFound(fidelity, arm, 1, 0, 0.5, 0.25), time=time, request=request)
 
 
 def _stop(draw, log: Written, kind: str, request: str | None, time: float) -> None:

@@ -4,6 +4,7 @@ Only the rounding of square roots (policies/exploration.py) and the order of add
 they decide ties, and are part of the rule.
 """
 
+import itertools
 import math
 from dataclasses import replace
 
@@ -324,17 +325,64 @@ class TopTwo(Bayes):
         for m in range(len(fidelities) - 2, -1, -1):
             if 1.5 * fidelities.costs[m] <= fidelities.costs[kept[0]]:
                 kept = [m, *kept]
-        self.capital, self.swept, best = capital * (1 + 1e-12), 1, 0.0
-        lowest = kept[0]
-        for between, m in enumerate(reversed(kept[:-1] if len(kept) > 1 else kept)):
-            affordable = 0.75 * capital * (1 + 1e-12)
-            n = arms if arms * fidelities.costs[m] <= affordable else int(affordable / fidelities.costs[m])
-            worth = n / (1 + between)
-            if worth > best:
-                best, lowest, self.swept = worth, m, n
+        self.capital, self.kept, self.all_costs = capital * (1 + 1e-12), kept, fidelities.costs
+        lowest = self.stages(exact=None)[0][0]
         self.rows = [m for m in kept if m >= lowest]
         self.costs = [fidelities.costs[m] for m in self.rows]
-        self.counts, self.sums, self.squares = ([[zero] * arms for _ in self.rows] for zero in (0, 0.0, 0.0))  # type: ignore[assignment]
+        self.counts, self.sums, self.squares, self.raw, self.raw_squares = (  # type: ignore[assignment]
+            [[zero] * arms for _ in self.rows] for zero in (0, 0.0, 0.0, 0.0, 0.0)
+        )
+
+    def stages(self, exact):
+        """The fidelities of the stages with their numbers of arms."""
+        cost, arms, capital = self.all_costs, self.arms, self.capital
+        last, first = self.kept[0], self.kept[0]
+        for m in self.kept:
+            last = m if cost[m] <= 0.12 * capital else last
+        for m in self.kept:
+            first = m if arms * cost[m] <= 0.5 * capital else first
+        best, sweep = 0.0, (self.kept[0], 1)
+        for between, m in enumerate(reversed(self.kept[:-1] if len(self.kept) > 1 else self.kept)):
+            n = arms if arms * cost[m] <= 0.75 * capital else int(0.75 * capital / cost[m])
+            if n / (1 + between) > best:
+                best, sweep = n / (1 + between), (m, n)
+        if arms * cost[first] > 0.5 * capital and first < sweep[0] and 3 * cost[first] > cost[sweep[0]]:
+            return [sweep]
+        if first >= last:
+            return [(first, arms if arms * cost[first] <= capital else max(1, int(0.75 * capital / cost[first])))]
+        inner = [m for m in self.kept if first < m < last]
+        share = 0.35 if inner else 0.35 / (0.35 + 0.65 * 0.65)
+        n = arms if arms * cost[first] <= 0.5 * capital else min(arms, max(1, int(share * capital / cost[first])))
+        stages, left = [(first, n)], capital - n * cost[first]
+        reserved = 3 * cost[first] if n >= 30 else 0.0
+        if inner:
+            middle = 0.5 * (math.log(cost[first]) + math.log(cost[last]))
+            away = [abs(math.log(cost[m]) - middle) for m in inner]
+            m = inner[away.index(min(away))]
+            some = min(n, int(min(0.65 * left, left - 2 * cost[last] - reserved) / cost[m]))
+            if some >= 1:
+                stages.append((m, some))
+                n, left = some, left - some * cost[m]
+        looks = (left - reserved) / cost[last]
+        n = min(n, int(looks) if exact else min(int(looks), max(2, int(0.4 * looks))))
+        return [*stages, (last, n)] if n >= 1 else stages
+
+    def exact(self):
+        """Whether equal plays have given equal rewards often enough; None if that is open."""
+        repeats, chance = 0, 0.0
+        for r in range(len(self.rows)):
+            for k in range(self.arms):
+                n = self.counts[r][k]
+                if n < 2:
+                    continue
+                mean = self.raw[r][k] / n
+                if self.raw_squares[r][k] - self.raw[r][k] * mean > 1e-12 * self.raw_squares[r][k]:
+                    return False
+                others = [j for j in range(self.arms) if self.counts[r][j]]
+                means = [self.raw[r][j] / self.counts[r][j] for j in others]
+                same = sum(mean - 1e-12 * abs(mean) <= value <= mean + 1e-12 * abs(mean) for value in means)
+                repeats, chance = repeats + 1, chance + (n - 1) * math.log(same / len(others))
+        return True if repeats >= 3 and chance <= math.log(1e-3) else None
 
     def left(self):
         spent = 0.0
@@ -342,43 +390,70 @@ class TopTwo(Bayes):
             spent += cost * sum(row)
         return self.capital - spent
 
+    def staged(self, stages, mean):
+        """The arm and row that the stages want next; None if they are over, or one does not fit."""
+        for (below, _), (m, n) in itertools.pairwise(stages):
+            low, r = self.rows.index(below), self.rows.index(m)
+            reached = [k for k in range(self.arms) if any(row[k] for row in self.counts[r:])]
+            ready = [k for k in mean if k not in reached and any(row[k] for row in self.counts[low:])]
+            if len(reached) < n:
+                return (max(ready, key=lambda k: mean[k]), r) if ready and self.costs[r] <= self.left() else None
+        return None
+
     def choose(self):
+        exact = self.exact()
+        stages = self.stages(exact)
         seen = [k for k in range(self.arms) if any(row[k] for row in self.counts)]
-        if len(seen) < self.swept and (self.costs[0] <= self.left() or not seen):
+        if len(seen) < stages[0][1] and (self.costs[0] <= self.left() or not seen):
             return min(set(range(self.arms)) - set(seen)), self.rows[0]
         beliefs = {k: self.filter(k) for k in seen}
         mean = {k: beliefs[k][2][-1] for k in seen}
+        again = sum(n > 1 for row in self.counts for n in row)
+        wanted = exact is None and stages[0][1] >= 30 and again < 3 and self.costs[0] <= self.left()
+        once = [k for k in seen if self.counts[0][k] == 1]
+        if wanted and once:
+            return max(once, key=lambda k: mean[k]), self.rows[0]
+        play = self.staged(stages, mean)
+        if play is not None:
+            return play[0], self.rows[play[1]]
         variance = {k: math.sqrt(beliefs[k][3][-1]) ** 2 for k in seen}
         leader = max(seen, key=lambda k: mean[k])
-        behind = {k: (mean[leader] - mean[k]) / math.sqrt(variance[leader] + variance[k]) for k in seen if k != leader}
+        rivals = [k for k in seen if k != leader and not (exact and self.counts[-1][k])]
+        behind = {k: (mean[leader] - mean[k]) / math.sqrt(variance[leader] + variance[k]) for k in rivals}
         pair = [leader, min(behind, key=lambda k: behind[k])] if behind else [leader]
-        options = []
-        for r, cost in enumerate(self.costs):
-            new = sum(self.counts[r][k] == 0 for k in pair)
-            if max(new, 1) * cost <= self.left():
-                options.append(r)
-        if not options:
-            options = [0] if self.costs[0] <= self.left() else list(range(len(self.rows)))
-        best, chosen = -1.0, (leader, self.rows[0])
-        for k in pair:
+        return self.final(pair, beliefs, exact)
+
+    def final(self, pair, beliefs, exact):
+        """The play of a finalist that tells the most per cost."""
+        worth = [(k, r) for k in pair for r in range(len(self.rows))]
+        if exact:
+            worth = [(k, r) for k, r in worth if not any(row[k] for row in self.counts[r:])]
+        new = {r: sum(self.counts[r][k] == 0 for k, at in worth if at == r) for r in range(len(self.rows))}
+        plays = [(k, r) for k, r in worth if max(new[r], 1) * self.costs[r] <= self.left()]
+        if not plays:
+            plays = worth if self.costs[0] > self.left() else [(k, r) for k, r in worth if r == 0]
+        best, chosen = -1.0, (pair[0], self.rows[-1])
+        for k, r in plays:
             _, wide, _, variances = beliefs[k]
             smooth, link = list(variances), list(variances)
-            for r in range(len(self.rows) - 2, -1, -1):
-                gain = variances[r] / wide[r + 1]
-                smooth[r] = variances[r] + gain * gain * (smooth[r + 1] - wide[r + 1])
-                link[r] = link[r + 1] * gain
-            for r in options:
-                worth = link[r] * (link[r] / ((smooth[r] + self.noise[r]) * self.costs[r]))
-                if worth > best:
-                    best, chosen = worth, (k, self.rows[r])
+            for below in range(len(self.rows) - 2, -1, -1):
+                gain = variances[below] / wide[below + 1]
+                smooth[below] = variances[below] + gain * gain * (smooth[below + 1] - wide[below + 1])
+                link[below] = link[below + 1] * gain
+            told = link[r] * (link[r] / ((smooth[r] + self.noise[r]) * self.costs[r]))
+            if told > best:
+                best, chosen = told, (k, self.rows[r])
         return chosen
 
     def tell(self, arm, fidelity, reward):
         r = self.rows.index(fidelity)
         self.counts[r][arm] += 1
-        self.sums[r][arm] += reward
-        self.squares[r][arm] += reward * reward
+        self.raw[r][arm] += reward
+        self.raw_squares[r][arm] += reward * reward
+        self.raise_hopeless()
         self.fit_noise()
+        if self.exact():
+            self.noise = [self.floor()] * len(self.rows)
         seen = sum(any(row[k] for row in self.counts) for k in range(self.arms))
         if sum(map(sum, self.counts)) == seen:  # no second look yet
             self.start_values()
@@ -386,6 +461,18 @@ class TopTwo(Bayes):
                 self.em_step()
         else:
             self.em_step()
+
+    def raise_hopeless(self):
+        numbers = [sum(n > 0 for n in row) for row in self.counts]
+        r = numbers.index(max(numbers))
+        means = sorted(total / n for total, n in zip(self.raw[r], self.counts[r], strict=True) if n)
+        half, quarter = means[len(means) // 2], means[len(means) // 4]
+        least = half - 3 * max(means[-1] - half, half - quarter) if len(means) >= 5 else -math.inf
+        for h, row in enumerate(self.counts):
+            for k, n in enumerate(row):
+                low = n > 0 and self.raw[h][k] / n < least
+                self.sums[h][k] = least * n if low else self.raw[h][k]
+                self.squares[h][k] = least * least * n if low else self.raw_squares[h][k]
 
     def first_means(self):
         numbers = [sum(n > 0 for n in row) for row in self.counts]

@@ -1,4 +1,4 @@
-"""A real nginx in front of a service, with the file that the docs show; ended by its own handle."""
+"""A real nginx in front of services, with a file that docs or deploy/ show; ended by its own handle."""
 
 import os
 import re
@@ -66,15 +66,30 @@ def nginx(folder: Path, backend: int, *, without: str = "", prefix_off: bool = F
     if reason := no_nginx():
         missing(reason)
     pem, key = certificate(folder)
-    port = free_port()
     text = "\n".join(line for line in documented().splitlines() if not (without and without in line))
     changes = {
-        "listen 443 ssl": f"listen 127.0.0.1:{port} ssl",
         "/etc/ssl/certs/ads.example.org.pem": str(pem),
         "/etc/ssl/private/ads.example.org.key": str(key),
         "http://127.0.0.1:8000;": f"http://127.0.0.1:{backend}{'/' * prefix_off};",
     }
-    for old, new in changes.items():
+    with running(folder, text, "listen 443 ssl", changes) as port:
+        yield f"https://{HOST}:{port}/bandits", pem
+
+
+@contextmanager
+def running(folder: Path, text: str, listen: str, changes: dict[str, str]) -> Iterator[int]:
+    """An nginx with a file for its servers: the port of this machine that it listens at.
+
+    Args:
+        folder: for its files.
+        text: what is inside of ``http``.
+        listen: how the file says where to listen; it has that once.
+        changes: what else to replace, each once there.
+    """
+    if reason := no_nginx():
+        missing(reason)
+    port = free_port()
+    for old, new in {**changes, listen: f"listen 127.0.0.1:{port} ssl"}.items():
         assert text.count(old) == 1, old
         text = text.replace(old, new)
     user = "user root;" if os.geteuid() == 0 else ""
@@ -85,7 +100,7 @@ def nginx(folder: Path, backend: int, *, without: str = "", prefix_off: bool = F
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True)
     try:
         _wait_for(port, process)
-        yield f"https://{HOST}:{port}/bandits", pem
+        yield port
     finally:
         process.terminate()
         process.communicate(timeout=30)

@@ -10,6 +10,7 @@ from typing import NoReturn
 import pytest
 
 from tests.support import postgres
+from tests.support.deployment import no_engine
 
 CAP_SYS_ADMIN = 21  # the bit of Linux's capability to mount
 
@@ -84,5 +85,6 @@ REQUIREMENTS = (
     Requirement("PostgreSQL", "tests marked postgres", _no_postgres),
     Requirement("Chromium", "tests marked browser", no_chromium),
     Requirement("nginx", "tests marked nginx", no_nginx),
+    Requirement("a container engine", "the test that builds the image", no_engine, may_be_skipped=True),
     Requirement("the right to mount", "tests of a full disk", _no_mounts, may_be_skipped=True),
 )

@@ -12,7 +12,7 @@
     [fidelities]
     costs = [1, 10]
     biases = [0.2, 0]
-    scale = 0.2               # sub-Gaussian noise; or range = [0, 1]
+    scale = 0.2               # sub-Gaussian noise; or range = [0, 1]; or rewards = "rate"
 
     [[policies]]
     name = "MFUCB"
@@ -30,11 +30,17 @@
     capital = 1e5             # unlimited if left out
     widen = true              # raise biases that results refute; false if left out
     lease = 3600              # seconds; 0 is for ever
+    control = "ad-a"          # the arm that others are compared with, or its index; none if left out
+    control_share = 0.1       # of the plays at the highest fidelity, at least; 0 if left out
+    least_share = 0.01        # of these plays, for every active arm; 0 if left out
 
     [stop]                    # when an experiment is sure enough, and hands out no more plays; never if left out
     level = 0.95              # how sure it has to be
     tolerance = 0.01          # how much worse than the best the answer may be; 0 if left out
     estimates = true          # let an estimate do where noise or biases are not known; false if left out
+
+    [memory]                  # how long results count; for ever if left out
+    plays = 500               # a result counts half after so many; or time = 86400, in seconds
 
 Every error names the file, the table, the key and the rule.
 """
@@ -64,10 +70,10 @@ from mfbandit.cli.toml_table import (
     at,
     shown,
 )
-from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
+from mfbandit.core import Bounded, Concentration, Fidelities, Rate, SubGaussian
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment import Sure
-from mfbandit.policies import MFUCB, POLICIES, UCB, Policy
+from mfbandit.experiment import HalfLife, Sure
+from mfbandit.policies import MFUCB, POLICIES, UCB, MFAuto, Policy
 from mfbandit.problems import (
     Bernoulli,
     Gaussian,
@@ -80,7 +86,7 @@ from mfbandit.problems import (
 )
 
 MAX_PROBLEM_ARMS = 10_000_000
-TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment", "stop")
+TABLES = ("problem", "fidelities", "policies", "simulate", "grid", "theory", "plan", "experiment", "stop", "memory")
 
 
 class Config:
@@ -92,7 +98,7 @@ class Config:
     ...     file.flush()
     ...     config = Config(file.name)
     >>> config.problem().arms, config.policies()
-    (200, [MFUCB(rho=2.0), UCB(rho=2.0)])
+    (200, [MFAuto(guard='light'), MFUCB(rho=2.0), UCB(rho=2.0)])
     """
 
     def __init__(self, path: str | Path) -> None:
@@ -121,13 +127,14 @@ class Config:
         costs = table.need("costs", NUMBERS)
         biases, names = table.get("biases", NUMBERS), table.get("names", TEXTS)
         scale, span = table.get("scale", NUMBER_OR_NUMBERS), table.get("range", NUMBERS)
+        rewards = table.get("rewards", TEXT)
         if "concentration" in table:  # its name in Python
             got = shown(table.get("concentration", ANYTHING))
             rule = "range = [low, high] or scale = a number"
             raise InvalidArgument(f"{table.where} concentration must be written as {rule}, got {got}")
         table.close()
         with at(table.where):
-            return Fidelities(costs, biases, _noise(scale, span), names)
+            return Fidelities(costs, biases, _noise(scale, span, rewards), names)
 
     def problem(self) -> Problem:
         """[problem]: a ready one by name, or means and rewards of one's own with [fidelities]."""
@@ -155,12 +162,12 @@ class Config:
         return problem
 
     def policies(self) -> list[Policy]:
-        """[[policies]]: each with a name and its parameters; MF-UCB and UCB where there are none."""
+        """[[policies]]: each with a name and its parameters; MFAuto, MF-UCB and UCB where there are none."""
         given = self._tables.get("policies", [])
         if not isinstance(given, list) or not all(isinstance(one, dict) for one in given):
             raise InvalidArgument(f"{self._path}: policies must be tables, [[policies]], got {shown(given)}")
         tables = [Table(f"{self._path}: [[policies]] number {i}", one) for i, one in enumerate(given, start=1)]
-        return [policy_from_table(table) for table in tables] or [MFUCB(), UCB()]
+        return [policy_from_table(table) for table in tables] or [MFAuto(), MFUCB(), UCB()]
 
     def grid(self) -> dict[str, Any]:
         """[grid]: problems by name, and capitals or looks, as :func:`mfbandit.study` takes them."""
@@ -198,7 +205,8 @@ class Config:
         Arms and fidelities come from [problem] where there is one; the policy is the first of [[policies]].
         """
         table = self.table("experiment")
-        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "widen": FLAG, "lease": NUMBER})
+        shares = {"control": TEXT_OR_WHOLE, "control_share": NUMBER, "least_share": NUMBER}
+        options = table.chosen({"arms": TEXTS_OR_WHOLE, "capital": NUMBER, "widen": FLAG, "lease": NUMBER, **shares})
         table.close()
         if self.has("problem"):
             problem = self.problem()
@@ -216,6 +224,8 @@ class Config:
             options["lease"] = None
         if self.has("stop"):
             options["stop"] = self.stop()
+        if self.has("memory"):
+            options["memory"] = self.memory()
         return {"policy": self.policies()[0], "fidelities": fidelities, **options}
 
     def stop(self) -> Sure:
@@ -226,8 +236,16 @@ class Config:
         with at(table.where):
             return Sure(**fields)
 
+    def memory(self) -> HalfLife:
+        """[memory]: how long results count."""
+        table = self.table("memory")
+        fields = table.chosen({"plays": NUMBER, "time": NUMBER})
+        table.close()
+        with at(table.where):
+            return HalfLife(**fields)
 
-_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG, str: TEXT}
+
+_KINDS: dict[Any, ValueKind] = {float: NUMBER, int: WHOLE, bool: FLAG, bool | None: FLAG, str: TEXT}
 
 
 def policy_from_table(table: Table) -> Policy:
@@ -298,8 +316,14 @@ def _rewards(table: Table) -> Rewards:
 
 
 def _noise(
-    scale: float | list[float] | None, span: list[float] | None
+    scale: float | list[float] | None, span: list[float] | None, rewards: str | None
 ) -> Concentration | Sequence[Concentration] | None:
+    if rewards is not None:
+        if rewards != "rate":
+            raise InvalidArgument(f"rewards must be 'rate', or left out for scale or range, got {shown(rewards)}")
+        if scale is not None or span is not None:
+            raise InvalidArgument("scale and range must be left out where rewards are rates, which lie in 0 to 1")
+        return Rate()
     if scale is not None and span is not None:
         raise InvalidArgument("scale and range must not both be given: noise is either sub-Gaussian or bounded")
     if span is not None:

@@ -1,5 +1,6 @@
 """Commands that change a live experiment."""
 
+from dataclasses import asdict
 from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
@@ -49,7 +50,7 @@ def retire(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
     Late results are still recorded.
     """
     with call.experiment() as experiment:
-        which = _name_or_index(experiment, arm)
+        which = name_or_index(experiment, arm)
         experiment.retire_arm(which, request_key=request_key)
         label = which if isinstance(which, str) else experiment.arms[which]
     return Answer(f"{call.name}: {label} is retired", {"arm": label, "retired": True})
@@ -59,11 +60,23 @@ def retire(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
 def restore(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
     """Let an arm that was retired, or set aside after failures, take part again."""
     with call.experiment() as experiment:
-        experiment.restore_arm(_name_or_index(experiment, arm), request_key=request_key)
+        experiment.restore_arm(name_or_index(experiment, arm), request_key=request_key)
     return Answer(f"{call.name}: {arm} takes part again", {"arm": arm, "restored": True})
 
 
-def _name_or_index(experiment: "AnyExperiment", text: str) -> int | str:
+@on_experiment
+def forget(call: Call, arm: Arm, request_key: RequestKey = None) -> Answer:
+    """Begin an arm anew, such as one that has changed.
+
+    Its results until now do not count any more. What they cost stays paid, and the log keeps them.
+    """
+    with call.experiment() as experiment:
+        experiment.forget(name_or_index(experiment, arm), request_key=request_key)
+    return Answer(f"{call.name}: {arm} begins anew", {"arm": arm, "forgotten": True})
+
+
+def name_or_index(experiment: "AnyExperiment", text: str) -> int | str:
+    """Return the index that a text is, if no arm has that name; else the name."""
     is_number = text.isdecimal() and len(text) <= MAX_PLAY_NUMBER_DIGITS
     return int(text) if is_number and text not in experiment.arms else text
 
@@ -200,6 +213,36 @@ def _stopping(status: "Status") -> str:
 
 
 @on_experiment
+def shares(
+    call: Call,
+    control: Annotated[
+        Optional[str], typer.Option(help="The arm that others are compared with: name or index.")
+    ] = None,
+    control_share: Annotated[
+        Optional[float], typer.Option(help="Least share of the plays at the highest fidelity, for the control.")
+    ] = None,
+    least_share: Annotated[Optional[float], typer.Option(help="Least share of these, for every active arm.")] = None,
+    none: Annotated[bool, typer.Option("--none", help="No control and no shares from now on.")] = False,
+    request_key: RequestKey = None,
+) -> Answer:
+    """Show the control and the shares of arms, or set all of them.
+
+    They are shares of the plays at the highest fidelity, kept whatever the policy chooses. What is left out is none.
+    """
+    writing = none or any(option is not None for option in (control, control_share, least_share))
+    with call.experiment(writing=writing) as experiment:
+        if writing:
+            experiment.set_shares(
+                control=None if control is None else name_or_index(experiment, control),
+                control_share=control_share or 0.0,
+                least_share=least_share or 0.0,
+                request_key=request_key,
+            )
+        known, labels = experiment.shares, experiment.arms
+    return Answer(f"{call.name}: {known.words(labels) or 'no control and no shares'}", asdict(known))
+
+
+@on_experiment
 def biases(
     call: Call,
     values: Annotated[
@@ -227,9 +270,13 @@ def _number(what: str, text: str) -> float:
 def note(
     call: Call,
     text: Annotated[str, typer.Argument(metavar="TEXT", help="What to remember.")],
+    arm: Annotated[
+        Optional[str], typer.Option(help="The arm that it is about: its name, or its index if no arm has that name.")
+    ] = None,
     request_key: RequestKey = None,
 ) -> Answer:
     """Write a note into the log."""
     with call.experiment() as experiment:
-        experiment.note(text, request_key=request_key)
-    return Answer(f"{call.name}: noted", {"note": text})
+        about = None if arm is None else name_or_index(experiment, arm)
+        experiment.note(text, arm=about, request_key=request_key)
+    return Answer(f"{call.name}: noted", {"note": text} if arm is None else {"note": text, "arm": arm})

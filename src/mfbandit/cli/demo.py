@@ -1,6 +1,5 @@
 """A demonstration: forty ads, shown for a minute, ten minutes or an hour to simulated visitors."""
 
-import math
 import threading
 import time
 from dataclasses import dataclass
@@ -9,7 +8,7 @@ from typing import Any
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray
-from mfbandit.core import Fidelities, SubGaussian
+from mfbandit.core import Counts, Fidelities, Rate
 from mfbandit.errors import (
     CapitalExhausted,
     ExperimentDecided,
@@ -18,12 +17,13 @@ from mfbandit.errors import (
     StoreError,
     UnknownExperiment,
 )
-from mfbandit.policies import MFUCB
-from mfbandit.store import DurableExperiment, Store
+from mfbandit.policies import MFSure
+from mfbandit.store import DurableExperiment, Store, acting_as
 
 ADS, CLICKBAIT = 40, 7
 VISITORS = 20  # for each time that an ad is shown
 CAPITAL = 500_000.0  # minutes of display
+TOLERANCE = 0.02  # of a share of visitors: ads that are nearly as good will do
 RETRY_SECONDS = 1.0  # after the experiment had no play
 WORDS = ("spring", "summer", "autumn", "winter", "blue", "green", "bold", "plain")
 
@@ -54,9 +54,9 @@ class Visitors:
         minute[CLICKBAIT] = ten[CLICKBAIT] = max(minute.max(), ten.max()) + 0.05
         return cls(np.clip(np.array([minute, ten, hour]), 0.01, 0.99))
 
-    def clicks(self, arm: int, fidelity: int, rng: np.random.Generator) -> float:
-        """Draw the share of visitors who click while an ad is shown once."""
-        return float(rng.binomial(VISITORS, self.means[fidelity, arm])) / VISITORS
+    def clicks(self, arm: int, fidelity: int, rng: np.random.Generator) -> Counts:
+        """Draw how many visitors click while an ad is shown once."""
+        return Counts(int(rng.binomial(VISITORS, self.means[fidelity, arm])), VISITORS)
 
 
 def described() -> dict[str, Any]:
@@ -65,11 +65,16 @@ def described() -> dict[str, Any]:
     >>> described()["arms"][CLICKBAIT]
     "ad 08, YOU WON'T BELIEVE THIS"
     """
-    noise = SubGaussian(0.5 / math.sqrt(VISITORS))  # of a mean of so many yes or no
-    fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], noise, ["1 minute", "10 minutes", "1 hour"])
+    fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], Rate(), ["1 minute", "10 minutes", "1 hour"])
     labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]
     labels[CLICKBAIT] = f"ad {CLICKBAIT + 1:02}, YOU WON'T BELIEVE THIS"
-    return {"policy": MFUCB(), "arms": labels, "fidelities": fidelities, "capital": CAPITAL, "widen": True}
+    return {
+        "policy": MFSure(tolerance=TOLERANCE),
+        "arms": labels,
+        "fidelities": fidelities,
+        "capital": CAPITAL,
+        "widen": True,
+    }
 
 
 def create(store: Store) -> DurableExperiment:
@@ -100,6 +105,10 @@ class Crowd(threading.Thread):
 
     def run(self) -> None:
         """Ask, show an ad, tell how often it was clicked; repeat."""
+        with acting_as("visitors"):
+            self._come()
+
+    def _come(self) -> None:
         due = time.monotonic()
         while not self._ended.is_set():
             try:

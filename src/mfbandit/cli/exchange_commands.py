@@ -30,7 +30,8 @@ def export(
         if chosen == "jsonl":
             lines = jsonl(experiment.records(), experiment.id)
         else:
-            lines = plays_csv(experiment.records(), experiment.id, experiment.arms)
+            batches = experiment.observations_at != experiment.results_at
+            lines = plays_csv(experiment.records(), experiment.id, experiment.arms, batches=batches)
         if out is None:
             sys.stdout.writelines(lines)
         else:
@@ -63,7 +64,10 @@ def import_results(
     call: Call,
     file: Annotated[
         Path,
-        typer.Argument(metavar="FILE", help="CSV with a header, or JSON Lines: arm, fidelity, reward, maybe cost."),
+        typer.Argument(
+            metavar="FILE",
+            help="CSV with a header, or JSON Lines: arm, fidelity, reward, maybe cost.",
+        ),
     ],
     cost: Annotated[Optional[float], typer.Option(help="What each result cost, instead of the file's.")] = None,
     kind: Annotated[Optional[str], typer.Option("--format", help="csv or jsonl; by the ending otherwise.")] = None,
@@ -79,7 +83,8 @@ def import_results(
     Arms and fidelities are given by name or index. Where no cost is given, the fidelity's counts as spent; --cost 0
     leaves the capital alone. Every row counts once, for ever: a file that grows can be imported again and again. Rows
     are known by their ids (--id-column, or those of an export), else by all their columns: the second of two equal
-    rows in a file is another one. For files that have only new rows, give --all-new or --id-column.
+    rows in a file is another one. For files that have only new rows, give --all-new or --id-column. A row of many
+    observations has successes and trials in place of a reward, or a weight, and maybe sd, beside their mean.
     """
     from mfbandit._internal.progress import progress_bar
     from mfbandit.store import as_past_results, import_keys, read_results

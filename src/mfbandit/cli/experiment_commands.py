@@ -5,15 +5,20 @@ from typing import TYPE_CHECKING, Annotated, Optional
 
 import typer
 
+from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
+from mfbandit.cli.control_commands import name_or_index
 from mfbandit.cli.options import RequestKey
 from mfbandit.cli.store_commands import Answer, Call, on_experiment, on_store
+from mfbandit.cli.times import local_time
 from mfbandit.errors import InvalidArgument
 
 if TYPE_CHECKING:
     from mfbandit.cli.store_commands import StoredExperiment
-    from mfbandit.experiment import Status
+    from mfbandit.experiment import Event, Record, Status
 
 LEADING_ARMS_SHOWN = 10
+EVENTS_SHOWN = 100
+OF_THE_PLAYS = "Least share of the plays at the highest fidelity"
 
 
 @on_experiment
@@ -23,15 +28,19 @@ def create(
         Path, typer.Argument(metavar="FILE", help="A TOML file with [experiment] and [fidelities], or a [problem].")
     ],
     capital: Annotated[Optional[float], typer.Option(help="Instead of the file's.")] = None,
+    control: Annotated[Optional[str], typer.Option(help="The arm that others are compared with.")] = None,
+    control_share: Annotated[Optional[float], typer.Option(help=f"{OF_THE_PLAYS}, for the control.")] = None,
+    least_share: Annotated[Optional[float], typer.Option(help=f"{OF_THE_PLAYS}, for every active arm.")] = None,
     request_key: RequestKey = None,
 ) -> Answer:
     """Create an experiment from a TOML file.
 
-    [experiment] has arms (names, or how many), and optionally capital, lease (seconds, 0 for none) and widen (true:
-    biases that results refute are raised at once). [fidelities] and [[policies]] are as for simulate; the first policy
-    is used, MFUCB by default. [stop] has level, tolerance and estimates: when it is sure enough, and hands out no more
-    plays. A file for simulate will do, too: its [problem] says how many arms there are, and what is
-    known of the fidelities.
+    [experiment] has arms (names, or how many), and optionally capital, lease (seconds, 0 for none), widen (true:
+    biases that results refute are raised at once), control, control_share and least_share. [fidelities] and
+    [[policies]] are as for simulate; the first policy is used, MFAuto by default. [stop] has level, tolerance and
+    estimates: when it is sure enough, and hands out no more plays. [memory] has plays or time (seconds): when old
+    results count half. A file for simulate will do, too: its [problem]
+    says how many arms there are, and what is known of the fidelities.
     """
     from mfbandit.cli.config import Config
     from mfbandit.cli.toml_table import at
@@ -39,8 +48,8 @@ def create(
 
     check_name(call.name)
     described = Config(file).experiment()
-    if capital is not None:
-        described["capital"] = capital
+    given = {"capital": capital, "control": control, "control_share": control_share, "least_share": least_share}
+    described |= {option: value for option, value in given.items() if value is not None}
     with at(f"{file}: [experiment] and [fidelities]:"):
         check_definition(**described)
     with call.store(writing=True, new=True) as store:
@@ -106,6 +115,87 @@ def confidence(
 
 
 @on_experiment
+def watch(
+    call: Call,
+    every: Annotated[float, typer.Option(min=0.2, max=3600, help="Seconds between looks.")] = 2.0,
+    top: Annotated[int, typer.Option(min=0, help="How many leading arms to show, as far as they fit.")] = (
+        LEADING_ARMS_SHOWN
+    ),
+) -> None:
+    """Watch an experiment: spending, how sure it is, and the leading arms.
+
+    It is a live view in a terminal. Elsewhere it prints a line whenever something has changed, with --json an object.
+    It ends when the experiment is decided or its capital is spent, and with Ctrl-C. If a service or a database is gone,
+    it says so and goes on.
+    """
+    from mfbandit.cli.watch import watch as watched
+
+    with call.experiment(writing=False) as experiment:
+        watched(experiment, top=top, every=every, as_json=call.as_json)
+
+
+@on_experiment
+def compare(
+    call: Call,
+    first: Annotated[str, typer.Argument(metavar="A", help="An arm's name, or its index if no arm has that name.")],
+    second: Annotated[str, typer.Argument(metavar="B", help="Another one's.")],
+    level: Annotated[float, typer.Option(help="Of the interval for the difference, in (0, 1).")] = 0.95,
+) -> Answer:
+    """Compare two arms: which one is better, by how much, and how sure that is.
+
+    A valid answer may be looked at after every result, for whichever arms: it allows for all pairs of arms at once.
+    """
+    from mfbandit.experiment import difference_record
+
+    with call.experiment(writing=False) as experiment:
+        arms = name_or_index(experiment, first), name_or_index(experiment, second)
+        found = experiment.difference(*arms, level)
+        table = "" if call.as_json else _two_arms(experiment, found.first, found.second)
+    return Answer("\n\n".join(filter(None, (str(found), table))), difference_record(found))
+
+
+def _two_arms(experiment: "StoredExperiment", first: int, second: int) -> str:
+    try:
+        bounds = experiment.bounds()
+    except InvalidArgument:  # the noise is not known, and the policy has no intervals of its own
+        return ""
+    return f"The two arms ({bounds.kind}):\n{bounds.table([first, second])}"
+
+
+@on_experiment
+def log(
+    call: Call,
+    after: Annotated[
+        Optional[int], typer.Option(min=0, help="Events after this number; the latest ones by default.")
+    ] = None,
+    limit: Annotated[int, typer.Option(min=1, max=MAX_ITEMS_PER_REQUEST, help="How many at most.")] = EVENTS_SHOWN,
+) -> Answer:
+    """List what happened: when, what, and who asked for it, a page at a time."""
+    from itertools import islice
+
+    from mfbandit.store import log_record
+
+    with call.experiment(writing=False) as experiment:
+        last = experiment.events
+        start = max(0, last - limit) if after is None else after
+        records = list(islice(experiment.records(after=start), limit))
+    return Answer(_events(records, last), [log_record(one) for one in records])
+
+
+def _events(records: "list[Record]", last: int) -> str:
+    """Format events as a table, with how to see what comes after them."""
+    if not records:
+        return "no events"
+    who = max(len("who"), *(len(one.actor or "-") for one in records))
+    lines = [f"{'number':>9}  {'time':<23}  {'who':<{who}}  what"]
+    for one in records:
+        when, what = local_time(one.time), event_text(one.event)
+        lines.append(f"{one.seq:>9}  {when:<23}  {one.actor or '-':<{who}}  {what}")
+    left = last - records[-1].seq
+    return "\n".join([*lines, *([f"{left:,} more: --after {records[-1].seq}"] if left > 0 else [])])
+
+
+@on_experiment
 def audit(call: Call) -> Answer:
     """Test whether the assumed biases hold, by all results so far."""
     from dataclasses import asdict
@@ -114,6 +204,32 @@ def audit(call: Call) -> Answer:
         found = experiment.audit()
     record = {"alarm": found.alarm, "warnings": found.warnings, "fidelities": [asdict(one) for one in found.fidelities]}
     return Answer(str(found), record)
+
+
+@on_experiment
+def drift(call: Call) -> Answer:
+    """Show which arms have changed: at which fidelity, since when, and by how much.
+
+    It may be looked at after every result: 99 of 100 experiments never say so of an arm that stays the same.
+    """
+    from mfbandit.experiment import drift_record
+
+    with call.experiment(writing=False) as experiment:
+        found = experiment.drift()
+    return Answer("\n".join(map(str, found)) or "no arm is known to have changed", [drift_record(one) for one in found])
+
+
+def event_text(event: "Event") -> str:
+    """Format an event: its kind, and what it has.
+
+    >>> from mfbandit.experiment.events import Told
+    >>> event_text(Told(play=7, reward=0.5, cost=1.0))
+    'Told play=7 reward=0.5 cost=1.0'
+    """
+    from mfbandit.experiment import to_record
+
+    kind, *fields = to_record(event).items()
+    return " ".join([str(kind[1]), *(f"{name}={value!r}" for name, value in fields if value is not None)])
 
 
 @on_experiment

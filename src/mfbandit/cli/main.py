@@ -14,6 +14,7 @@ from mfbandit.cli import (
     exchange_commands,
     experiment_commands,
     play_commands,
+    service_commands,
     serving,
     token_commands,
 )
@@ -34,7 +35,6 @@ app = typer.Typer(
     name="mfbandit",
     help="Multi-fidelity bandits: choose among options when a cheap, biased look costs less than the real thing.",
     no_args_is_help=True,
-    add_completion=False,
     pretty_exceptions_enable=False,
     rich_markup_mode=None,
 )
@@ -261,16 +261,22 @@ EXPERIMENT_COMMANDS = {
     "fail": Command(play_commands.fail, "ads.db ads 0a1b2c3d4e5f-6a7b8c-0"),
     "renew": Command(play_commands.renew, "ads.db ads 0a1b2c3d4e5f-6a7b8c-0 --lease 7200"),
     "status": Command(experiment_commands.status, "ads.db ads"),
+    "watch": Command(experiment_commands.watch, "ads.db ads"),
+    "compare": Command(experiment_commands.compare, "ads.db ads ad-a ad-b"),
+    "log": Command(experiment_commands.log, "ads.db ads --limit 20"),
     "pause": Command(control_commands.pause, "ads.db ads"),
     "resume": Command(control_commands.resume, "ads.db ads"),
     "add": Command(control_commands.add, "ads.db ads ad-z"),
     "retire": Command(control_commands.retire, "ads.db ads ad-c"),
     "restore": Command(control_commands.restore, "ads.db ads ad-c"),
+    "forget": Command(control_commands.forget, "ads.db ads ad-c"),
     "capital": Command(control_commands.capital, "ads.db ads 200000"),
     "policy": Command(control_commands.policy, "ads.db ads MFUCB --rho 1", NEGATIVE_NUMBERS),
     "confidence": Command(experiment_commands.confidence, "ads.db ads --level 0.9"),
     "audit": Command(experiment_commands.audit, "ads.db ads"),
+    "drift": Command(experiment_commands.drift, "ads.db ads"),
     "stop": Command(control_commands.stop, "ads.db ads 0.95 --tolerance 0.01"),
+    "shares": Command(control_commands.shares, "ads.db ads --control ad-a --control-share 0.1"),
     "biases": Command(control_commands.biases, "ads.db ads 0.3,0.15,0"),
     "note": Command(control_commands.note, 'ads.db ads "the landing page changed"'),
     "export": Command(exchange_commands.export, "ads.db ads --out plays.csv"),
@@ -300,6 +306,7 @@ _group(
 )
 _group("token", "Bearer tokens of a service: create, list, revoke.", TOKEN_COMMANDS)
 app.command(epilog="Example: mfbandit serve ads.db --port 8000")(serving.serve)
+app.command(epilog="Example: mfbandit services postgresql://host/ads")(service_commands.services)
 app.command(epilog="Example: mfbandit work http://127.0.0.1:8000 ads lab:dig")(work)
 app.command(epilog="Example: mfbandit demo --speed 100")(serving.demo)
 app.command(epilog="Example: mfbandit doctor ads.db")(serving.doctor)

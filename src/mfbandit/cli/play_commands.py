@@ -34,15 +34,27 @@ def ask(
 def tell(
     call: Call,
     play: PlayId,
-    reward: Annotated[float, typer.Argument(metavar="REWARD", help="What was observed.")],
+    reward: Annotated[
+        Optional[float], typer.Argument(metavar="REWARD", help="What was observed; with --weight, the mean.")
+    ] = None,
     cost: Annotated[Optional[float], typer.Option(help="What it really cost.")] = None,
+    successes: Annotated[Optional[int], typer.Option(help="In place of REWARD: how many of --trials were 1.")] = None,
+    trials: Annotated[Optional[int], typer.Option(help="How many observations of 0 and 1 there are.")] = None,
+    weight: Annotated[Optional[int], typer.Option(help="How many observations REWARD is the mean of.")] = None,
+    sd: Annotated[Optional[float], typer.Option(help="Their sample standard deviation, if it is known.")] = None,
 ) -> Answer:
-    """Tell the result of a play; the same result again is fine."""
+    """Tell the result of a play; the same result again is fine.
+
+    Many observations of one play are --successes and --trials, or REWARD with --weight and maybe --sd.
+    """
     from mfbandit._internal.formatting import plain
 
+    given = {"reward": reward, "successes": successes, "trials": trials, "weight": weight, "sd": sd}
+    said = {name: value for name, value in given.items() if value is not None}
     with call.experiment() as experiment:
-        experiment.tell(play, reward, cost)
-    return Answer(f"{play}: {plain(reward)}", {"play": play, "reward": reward})
+        experiment.tell(play, reward, cost, successes=successes, trials=trials, weight=weight, sd=sd)
+    words = (plain(value) if name == "reward" else f"{name} {plain(value)}" for name, value in said.items())
+    return Answer(f"{play}: {', '.join(words)}", {"play": play, **said})
 
 
 @on_experiment

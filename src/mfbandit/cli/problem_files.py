@@ -74,6 +74,8 @@ def as_toml(problem: Problem) -> str:
 
 def _toml_noise(fidelities: Fidelities) -> str:
     tails = fidelities.tails
+    if fidelities.are_rates:
+        return 'rewards = "rate"'
     if all(isinstance(tail, Bounded) for tail in tails) and len(set(tails)) == 1:
         return f"range = {_toml([tails[0].low, tails[0].high])}"  # type: ignore[attr-defined]
     if all(isinstance(tail, SubGaussian) for tail in tails):

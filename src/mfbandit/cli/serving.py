@@ -1,6 +1,7 @@
 """Commands that serve a store, show a demonstration and examine a store."""
 
 import json
+from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Optional
 
@@ -13,8 +14,18 @@ if TYPE_CHECKING:
     from mfbandit.store import Store
 
 
+DEMO_SPEED = 50.0  # results a second: it is decided within two minutes
+
+
+class LogFormat(StrEnum):
+    """Forms of the service's log."""
+
+    text = "text"
+    json = "json"
+
+
 @guarded
-def serve(
+def serve(  # noqa: PLR0913, PLR0917 - options of the command line
     store: Annotated[
         str, typer.Argument(metavar="STORE", help="A file (made if it is not there), or postgresql://...")
     ],
@@ -36,6 +47,21 @@ def serve(
             help="A proxy whose X-Forwarded-Proto and -Host are believed, such as 127.0.0.1; may be repeated.",
         ),
     ] = None,
+    log_format: Annotated[
+        Optional[LogFormat],
+        typer.Option(help="Form of the log on standard error; with it, each request is logged, too."),
+    ] = None,
+    access_log: Annotated[
+        Optional[bool],
+        typer.Option(help="Whether to log each request; by default where --log-format is given."),
+    ] = None,
+    peer_address: Annotated[
+        Optional[str],
+        typer.Option(
+            metavar="URL",
+            help="Where other services on the same PostgreSQL reach this one; by default where it listens.",
+        ),
+    ] = None,
 ) -> None:
     """Serve the experiments of a store over HTTP.
 
@@ -55,6 +81,9 @@ def serve(
             root_path=root_path,
             allowed_hosts=allowed_host or (),
             trusted_proxies=trusted_proxy or (),
+            log_format=(log_format or LogFormat.text).value,
+            access_log=log_format is not None if access_log is None else access_log,
+            peer_address=peer_address,
         )
 
 
@@ -65,7 +94,7 @@ def _tell_loss(store: "Store") -> None:
 
 @guarded
 def demo(
-    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = 50.0,
+    speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = DEMO_SPEED,
     seed: Annotated[int, typer.Option(min=0, help="For the ads and their visitors.")] = 0,
     port: Port = 0,
 ) -> None:
@@ -73,7 +102,7 @@ def demo(
 
     Forty ads, shown by a service on this machine alone, with a store that is deleted at the end. One ad is clickbait:
     it does well when shown for a minute and badly when shown for an hour, more so than the biases allow. The audit
-    finds it.
+    finds it. After a minute or two it is decided which ad is the best, up to two clicks in a hundred.
     """
     import tempfile
 

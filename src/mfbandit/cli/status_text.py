@@ -2,7 +2,7 @@
 
 from mfbandit._internal.formatting import plain
 from mfbandit.core import Bounds
-from mfbandit.experiment import Decided, Status, decision_text, stop_from_record
+from mfbandit.experiment import Decided, Status, decision_text, shares_from_record, stop_from_record
 
 
 def status_text(record: Status, confidence: str = "") -> str:
@@ -30,10 +30,13 @@ def status_text(record: Status, confidence: str = "") -> str:
         "policy": _policy(record),
         "capital": _capital(record),
         "results": ", ".join(f"{n:,} at cost {plain(cost)}" for n, cost in zip(record["results"], costs, strict=True)),
+        "observed": _observed(record),
         "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
         "arms": _arms(record),
         "best so far": _best(record),
         "confidence": confidence,
+        "lift": (record["lift"] or {}).get("sentence", ""),
+        "control": _control(record),
         "stops when": stop_words(record),
         "decided": decided_words(record),
     }
@@ -52,6 +55,14 @@ def _capital(record: Status) -> str:
     return f"{plain(spent, 10)} spent{share}, {plain(record['reserved'], 10)} reserved, of {whole}"
 
 
+def _observed(record: Status) -> str:
+    """How many observations there are; empty where every result is one."""
+    numbers, costs = record["observations"], record["fidelities"]["costs"]
+    if numbers == record["results"]:
+        return ""
+    return ", ".join(f"{n:,} observations at cost {plain(cost)}" for n, cost in zip(numbers, costs, strict=True))
+
+
 def _arms(record: Status) -> str:
     parts = [f"{record['arms']:,}"]
     parts += [f"{len(record['retired']):,} retired"] if record["retired"] else []
@@ -67,6 +78,12 @@ def _best(record: Status) -> str:
         return best
     other = "" if record["runner_up"] is None else f" (or {record['runner_up_label']}, arm {record['runner_up']})"
     return f"{best}, in doubt{other}: {record['doubt']}"
+
+
+def _control(record: Status) -> str:
+    """The control and the shares; empty where there are none."""
+    shares = shares_from_record(record["shares"])
+    return shares.words({} if shares.control is None else {shares.control: str(record["control_label"])})
 
 
 def stop_words(record: Status) -> str:

@@ -6,6 +6,8 @@ A command is a function that takes a :class:`Call` and its own options, and retu
 
 import functools
 import inspect
+import shutil
+import sys
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
@@ -138,6 +140,20 @@ def _json(record: "JSON") -> str:
     return strict_json(record)
 
 
+def show(text: str) -> None:
+    """Print a text; in a terminal that it is too long for, a page at a time.
+
+    >>> show("hello")
+    hello
+    """
+    if sys.stdout.isatty() and text.count("\n") >= shutil.get_terminal_size().lines:
+        import click
+
+        click.echo_via_pager(text + "\n")
+    else:
+        typer.echo(text)
+
+
 _DEFAULTS = {"token": None, "as_json": False}
 
 
@@ -150,7 +166,7 @@ def _command(function: Command, first: dict[str, Any], last: dict[str, Any]) -> 
         call = Call(shared["store"], shared.get("name", ""), shared["token"], shared.get("as_json", False))
         answer = function(call, **given)
         if answer is not None:
-            typer.echo(_json(answer.record) if call.as_json else answer.text)
+            show(_json(answer.record) if call.as_json else answer.text)
 
     parameters = [
         *(_parameter(name, kind) for name, kind in first.items()),

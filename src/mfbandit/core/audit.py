@@ -11,7 +11,8 @@ holds, the true means are among the pairs with |μ_M − μ_m| ≤ ζ. The small
     log E = (|D| − ζ)² / (2 (σ_m²(n+ρ)/n² + σ_M²(N+ρ)/N²)) − ½ log((n+ρ)/ρ) − ½ log((N+ρ)/ρ),   D = X̄_M − X̄_m.
 
 So ζ is refuted where |D| − ζ exceeds a radius that falls like sqrt(log n / n). All arms and lower fidelities share
-α = 1 %. The radius is not a policy's width, which holds for one arm at one time.
+α = 1 %. The radius is not a policy's width, which holds for one arm at one time. Rates have intervals of their own in
+place of the radius, by :mod:`mfbandit.core.rate_intervals`.
 """
 
 import math
@@ -25,6 +26,7 @@ from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.rate_intervals import rate_intervals
 from mfbandit.core.stats import Stats
 from mfbandit.errors import InvalidArgument
 
@@ -132,6 +134,16 @@ def scales(fidelities: Fidelities) -> tuple[float, ...] | None:
     return tuple(float(scale) for scale in found) if all(isinstance(scale, float) for scale in found) else None  # type: ignore[arg-type]
 
 
+def known_scales(fidelities: Fidelities) -> tuple[float, ...]:
+    """Return σ_1, …, σ_M, or an error where they are not known."""
+    found = scales(fidelities)
+    if found is None:
+        raise InvalidArgument(
+            f"concentration must be SubGaussian or Bounded for an audit, got {fidelities.concentration!r}"
+        )
+    return found
+
+
 def radius(low: float, top: float, scale: float, scale_top: float, tests: int) -> float:
     """Bound the distance of |X̄_M − X̄_m| from |μ_M − μ_m|, at all times and for all tests, in 1 − α of runs.
 
@@ -157,19 +169,35 @@ def _radii(low: IntArray, top: IntArray, scale: float, scale_top: float, tests: 
     return radii
 
 
-def needed_bias(stats: Stats, low: int, arm: int, found: tuple[float, ...]) -> float:
+def needed_bias(stats: Stats, low: int, arm: int, fidelities: Fidelities) -> float:
     """Compute the smallest bias of a lower fidelity that one arm's results do not refute.
 
     The arm must have results at that fidelity and at the highest.
 
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> stats = Stats.empty(2, 1)
     >>> stats.counts[:], stats.sums[:] = 400, [[120], [200]]
-    >>> round(needed_bias(stats, 0, 0, (0.2, 0.2)), 3)
+    >>> round(needed_bias(stats, 0, 0, Fidelities([1, 10], [0.1, 0], SubGaussian(0.2))), 3)
     0.138
     """
+    if fidelities.are_rates:
+        return float(_rate_biases(stats, low, np.array([arm]), _tests(stats))[0][0])
+    found = known_scales(fidelities)
     n, big = int(stats.counts[low, arm]), int(stats.counts[-1, arm])
     difference = abs(float(stats.sums[-1, arm]) / big - float(stats.sums[low, arm]) / n)
     return difference - radius(n, big, found[low], found[-1], _tests(stats))
+
+
+def _rate_biases(stats: Stats, m: int, arms: IntArray, tests: int) -> tuple[FloatArray, FloatArray]:
+    """Compute the smallest and the largest bias that is compatible with the results, for rates; shape (A,) each.
+
+    The intervals of both rates hold at all times. Each has two ends: four chances to be wrong for each of the tests.
+    """
+    level = math.log(4 * tests / ALPHA)
+    low, high = rate_intervals(stats.counts[m, arms], stats.sums[m, arms], level)
+    low_top, high_top = rate_intervals(stats.counts[-1, arms], stats.sums[-1, arms], level)
+    least: FloatArray = np.maximum(low_top - high, low - high_top)
+    return least, np.maximum(high_top - low, high - low_top)
 
 
 def _tests(stats: Stats) -> int:
@@ -197,11 +225,7 @@ out of plays
     fidelity  arms at both  assumed  at least  enough        offset (95 %)
     0                    2      0.1     0.136   0.264  0.1 (-1.17 to 1.37)
     """
-    found = scales(fidelities)
-    if found is None:
-        raise InvalidArgument(
-            f"concentration must be SubGaussian or Bounded for an audit, got {fidelities.concentration!r}"
-        )
+    found = known_scales(fidelities)
     rows = [_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1)]
     return Audit(tuple(_decreasing(rows)), tuple(labels))
 
@@ -233,12 +257,14 @@ def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, .
     both = np.flatnonzero((stats.counts[m] > 0) & (stats.counts[-1] > 0))
     low, top = stats.counts[m, both], stats.counts[-1, both]
     differences = stats.sums[-1, both] / stats.counts[-1, both] - stats.sums[m, both] / stats.counts[m, both]
-    radii = _radii(low, top, found[m], found[-1], tests)
-    least = np.abs(differences) - radii
+    if fidelities.are_rates:
+        least, possible = _rate_biases(stats, m, both, tests)
+    else:
+        radii = _radii(low, top, found[m], found[-1], tests)
+        least, possible = np.abs(differences) - radii, np.abs(differences) + radii
     bias = None if fidelities.biases is None else fidelities.biases[m]
     wrong = np.flatnonzero(least > bias) if bias is not None else np.array([], dtype=np.int64)
     clearest = wrong[np.argsort(-least[wrong], kind="stable")]
-    possible = np.abs(differences) + radii
     offset, offset_low, offset_high = _offset(differences, _noise(low, top, found[m], found[-1]))
     return FidelityAudit(
         fidelity=m,
@@ -271,7 +297,9 @@ def refuting(stats: Stats, fidelities: Fidelities) -> list[tuple[int, int, float
     if found is None or fidelities.biases is None:
         return []
     rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
-    return [(one.fidelity, arm, needed_bias(stats, one.fidelity, arm, found)) for one in rows for arm in one.refuting]
+    return [
+        (one.fidelity, arm, needed_bias(stats, one.fidelity, arm, fidelities)) for one in rows for arm in one.refuting
+    ]
 
 
 def _noise(low: IntArray, top: IntArray, scale: float, scale_top: float) -> float:

@@ -7,7 +7,7 @@ then be decided differently. It is ``math.log`` and not ``np.log``: the two diff
 
 import math
 from collections.abc import Collection, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -89,7 +89,7 @@ def _width_by_psi(tail: Concentration, rate: float) -> float:
 def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
     r"""Compute B^(m)_k(t) = X̄ + ψ_m⁻¹(ρ log t / T) + ζ_m (eq. 3), an upper bound on μ^(M)_k from each fidelity.
 
-    A pending play counts in T and in t, but not in X̄.
+    T counts observations, and t counts plays. A pending play counts in both, but not in X̄.
 
     Returns:
         Shape (M, K), in units of reward; infinite where there is no result, never NaN.
@@ -99,10 +99,12 @@ def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     >>> upper_bounds(Stats.empty(2, 3), fid, rho=2.0).tolist()
     [[inf, inf, inf], [inf, inf, inf]]
     """
+    if fidelities.are_rates:
+        return kl_upper_bounds(stats, fidelities, rho)
     with np.errstate(divide="ignore", invalid="ignore"):  # entered once, as it takes as long as an array operation
         bounds = stats.sums / stats.counts
         bounds += fidelities.bias_column
-        bounds += _widths(stats.plays, stats.time, fidelities, rho)
+        bounds += _widths(stats.observations, stats.time, fidelities, rho)
     np.putmask(bounds, stats.counts == 0, np.inf)
     return bounds
 
@@ -124,12 +126,12 @@ def kl_upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatAr
     ([[0.2625, 0.8377]], [[0.3902, 0.8902]])
     """
     bounds = np.full(stats.counts.shape, np.inf)
-    plays, effort = stats.plays, rho * math.log(stats.time)
+    number, effort = stats.observations, rho * math.log(stats.time)
     for m, tail in enumerate(fidelities.tails):
         span = require_bounded(tail)
         seen = np.flatnonzero(stats.counts[m] > 0)
         means = ((stats.sums[m, seen] / stats.counts[m, seen] - span.low) / (span.high - span.low)).clip(0.0, 1.0)
-        levels = effort / plays[m, seen]
+        levels = effort / number[m, seen]
         tops = [kl_upper(p, level) for p, level in zip(means.tolist(), levels.tolist(), strict=True)]
         bounds[m, seen] = (span.low + (span.high - span.low) * np.array(tops)) + fidelities.known_biases[m]
     return bounds
@@ -160,9 +162,36 @@ def lower_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     [[-inf], [-inf]]
     """
     told = stats.told
+    if fidelities.are_rates:
+        return _kl_lower_bounds(told, fidelities, rho)
     bounds = (told.means - fidelities.bias_column) - widths(told.counts, told.time, fidelities, rho)
     np.putmask(bounds, told.counts == 0, -np.inf)
     return bounds
+
+
+def _kl_lower_bounds(told: Stats, fidelities: Fidelities, rho: float) -> FloatArray:
+    """Compute min{q : T·kl(X̄, q) ≤ ρ log t} − ζ_m: by symmetry, 1 minus the upper bound of 1 − X̄."""
+    mirrored = replace(told, sums=told.counts - told.sums)
+    mirrored.__dict__["time"] = told.time
+    bounds: FloatArray = 1.0 - kl_upper_bounds(mirrored, fidelities, rho)  # 1 − (q + ζ), or −∞
+    return bounds
+
+
+def rate_width(stats: Stats, arm: int, m: int, fidelities: Fidelities, rho: float) -> float:
+    """Compute how far the upper bound of an arm at one fidelity is above its mean, for rates; without a result, ψ's.
+
+    >>> from mfbandit.core.concentration import Rate
+    >>> stats = Stats.empty(1, 1)
+    >>> stats.counts[0, 0], stats.sums[0, 0] = 1000, 40.0
+    >>> fid = Fidelities([1], concentration=Rate())
+    >>> round(rate_width(stats, 0, 0, fid, rho=2.0), 4), round(width(1000, 0, stats.time, fid, rho=2.0), 4)
+    (0.0413, 0.0831)
+    """
+    number, count = int(stats.observations[m, arm]), int(stats.counts[m, arm])
+    if not count:
+        return width(number, m, stats.time, fidelities, rho)
+    mean = min(max(float(stats.sums[m, arm]) / count, 0.0), 1.0)
+    return kl_upper(mean, rho * math.log(stats.time) / number) - mean
 
 
 def safest(lower: FloatArray, stats: Stats) -> int:
@@ -225,6 +254,7 @@ class Bounds:
         upper: X̄ + width + ζ_m, infinite without a result.
         kind: what the intervals are, "confidence bounds" or "posterior intervals, 95 %". The latter are of the policy.
             They use all fidelities and are in the row of the highest; lower rows are infinite.
+        observations: how many observations the results are, which widths count; None where every result is one.
 
     Printed, it is a table of the arms with the largest index.
     """
@@ -237,6 +267,7 @@ class Bounds:
     lower: FloatArray
     upper: FloatArray
     kind: str = CONFIDENCE
+    observations: IntArray | None = None
 
     def __str__(self) -> str:
         # Arms without any result come last.
@@ -265,11 +296,13 @@ class Bounds:
         values[list(last)] = -np.inf
         if first is not None:
             values[first] = np.inf
-        return [int(arm) for arm in np.argsort(-values, kind="stable")]
+        order: list[int] = np.argsort(-values, kind="stable").tolist()
+        return order
 
     def table(self, order: Sequence[int]) -> str:
         """Format these arms as a table, each at all its fidelities."""
-        head = ("arm", "fidelity", "plays", "mean", "width", "lower", "upper")
+        more = () if self.observations is None else ("observations",)
+        head = ("arm", "fidelity", "plays", *more, "mean", "width", "lower", "upper")
         rows = [head, *(self._row(m, k) for k in order for m in range(len(self.plays)))]
         left = (max(map(len, column)) for column in list(zip(*rows, strict=True))[:2])
         right = (max(map(len, column)) for column in list(zip(*rows, strict=True))[2:])
@@ -279,7 +312,8 @@ class Bounds:
     def _row(self, m: int, k: int) -> tuple[str, ...]:
         values = (self.means[m, k], self.widths[m, k], self.lower[m, k], self.upper[m, k])
         numbers = (f"{value:.4f}" if math.isfinite(value) else "-" for value in values)
-        return self.labels[k], self.fidelities[m], str(self.plays[m, k]), *numbers
+        more = () if self.observations is None else (str(self.observations[m, k]),)
+        return self.labels[k], self.fidelities[m], str(self.plays[m, k]), *more, *numbers
 
 
 def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Sequence[str]) -> Bounds:
@@ -292,12 +326,17 @@ def bounds_table(stats: Stats, fidelities: Fidelities, rho: float, labels: Seque
     [[inf], [inf]]
     """
     told = stats.told
+    lower, upper = lower_bounds(told, fidelities, rho), upper_bounds(told, fidelities, rho)
+    wide = widths(told.counts, told.time, fidelities, rho)
+    if fidelities.are_rates:
+        wide = 0.5 * (upper - lower) - fidelities.bias_column
     return Bounds(
         labels,
         fidelities.labels,
-        told.counts.copy(),
+        told.results.copy(),
         told.means,
-        widths(told.counts, told.time, fidelities, rho),
-        lower_bounds(told, fidelities, rho),
-        upper_bounds(told, fidelities, rho),
+        wide,
+        lower,
+        upper,
+        observations=None if told.extra is None else told.counts.copy(),
     )

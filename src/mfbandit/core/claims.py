@@ -24,14 +24,16 @@ import numpy as np
 from mfbandit._internal.roots import increasing_root
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core.concentration import Bounded
-from mfbandit.core.evidence import Cells, GaussianCells, cells, stacked
+from mfbandit.core.evidence import PRIOR, Cells, GaussianCells, cells, stacked
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.pair_cost import PairCost
 from mfbandit.core.stats import Stats
+from mfbandit.core.tangents import ACCURACY
 
 CENTRE_PRIOR = 1.0  # ρ of the estimates that pick the leader
 LOG_2 = math.log(2)
 SIDES = np.array([False, True])[:, None, None]  # evidence above a mean of the leader, and below one of a rival
-ACCURACY = 1e-8  # of the cost of an explanation, which is never taken for larger than it is by more
+MEETING_STEPS = 2
 
 
 @dataclass(frozen=True, eq=False)
@@ -109,6 +111,14 @@ class Pool:
     def _usable(self) -> BoolArray:
         return np.array([cell is not None for cell in self.cells])[:, None]
 
+    @property
+    def weights(self) -> FloatArray:
+        """How much is known of each arm by each fidelity, about: the results of it, in units of 1/σ²; shape (M, A)."""
+        known = [0.0 if cell is None else float(getattr(cell, "weight", 1.0)) for cell in self.cells]
+        counts = self.counts.astype(np.float64)
+        weights: FloatArray = np.array(known)[:, None] * counts * (counts / (counts + PRIOR))
+        return weights
+
     def reach(self) -> tuple[FloatArray, FloatArray]:
         """The smallest and largest value that any fidelity suggests for each arm's mean; 0 where none has a result."""
         usable = self._usable & (self.counts > 0)
@@ -116,6 +126,48 @@ class Pool:
         low = np.where(usable, self.means - bias, np.inf).min(axis=0)
         high = np.where(usable, self.means + bias, -np.inf).max(axis=0)
         return np.where(np.isfinite(low), low, 0.0), np.where(np.isfinite(high), high, 0.0)
+
+
+def meeting(leader: Pool, rivals: Pool) -> tuple[FloatArray, FloatArray]:
+    r"""Guess the mean at which the results of an arm and of each rival meet, and how far off that may be.
+
+    It is where Σ_m w_mi(X̄_mi − ζ_m − μ)₊² + Σ_m w_ma(μ − X̄_ma − ζ_m)₊² is smallest, nearly.
+
+    Args:
+        leader: arm i, once.
+        rivals: the arms a.
+    """
+    bias, first, second = np.array(leader.biases)[:, None], leader.weights, rivals.weights
+    low, high = np.where(first > 0, leader.means - bias, -np.inf), np.where(second > 0, rivals.means + bias, np.inf)
+    most, least, sums = low.max(axis=0), high.min(axis=0), (first.sum(axis=0), second.sum(axis=0))
+    mean = (sums[0] * most + sums[1] * least) / (sums[0] + sums[1])
+    for _ in range(MEETING_STEPS):
+        above, below = np.where(low > mean, first, 0.0), np.where(high < mean, second, 0.0)
+        weight = above.sum(axis=0) + below.sum(axis=0)
+        slope = (above * np.minimum(mean - low, 0.0) + below * np.maximum(mean - high, 0.0)).sum(axis=0)
+        mean = mean - np.where(weight > 0, slope / np.where(weight > 0, weight, 1.0), 0.0)
+    return mean, 1 / np.sqrt(np.minimum(*sums))
+
+
+def pair_cost(leader: Pool, rivals: Pool) -> PairCost | None:
+    """The cost of pairs of means, if all results that count are of one kind with known curvature; else None.
+
+    Args:
+        leader: arm i, once.
+        rivals: the arms a.
+    """
+    counted = [m for m, cell in enumerate(leader.cells) if cell is not None]
+    both = [stacked([[cell for cell in pool.cells if cell is not None]]) for pool in (leader, rivals)]
+    if both[0] is None or both[1] is None:
+        return None
+    top = len(leader.cells) - 1
+    dropped = [m for m in range(top) if m not in counted]
+    fixed = np.zeros((2, rivals.counts.shape[1]))
+    for m in dropped:
+        fixed[0] -= LOG_2 * (leader.counts[m] > 0)
+        fixed[1] -= LOG_2 * (rivals.counts[m] > 0)
+    biases = np.array([leader.biases[m] for m in counted])[:, None]
+    return PairCost.of(both[0], both[1], biases, sum(m < top for m in counted), fixed)
 
 
 class Pair:

@@ -2,21 +2,23 @@
 
 import math
 from dataclasses import dataclass
+from typing import NamedTuple
 
 import numpy as np
 
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
-from mfbandit.core.claims import Explanation, Pool, explanation
+from mfbandit.core.claims import Explanation, Pool, explanation, meeting, pair_cost
 from mfbandit.core.concentration import Bounded
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.possible_leads import LEAD_TOLERANCE, possible_leads
 from mfbandit.core.stats import Stats
+from mfbandit.core.tangents import cheapest
 
 LEVEL = 0.95  # at which rivals and the possible loss are given
 FIXED_SHARE = 0.9  # of the error that claims may have before arms come or go; the rest is for afterwards
 FIRST_SHARE = 0.9  # of the weight that the first arms have; the rest is for those that come later
 NEWTON_STEPS = 100
 ALMOST_1 = math.nextafter(1.0, 0.0)
-LEAD_TOLERANCE = 1e-6  # of the possible loss, upwards
 
 
 @dataclass(frozen=True)
@@ -25,11 +27,19 @@ class Roster:
 
     Args:
         first: K₀, how many arms there were at the beginning.
-        changed: whether arms came, were retired or were set aside since.
+        changed: whether arms came, were retired, were set aside or were begun anew since.
+        later: arms that were begun anew, or came after one was: which of the later ones each is, from 1. An arm that
+            is begun anew is another arm from then on. Other arms beyond the first K₀ came in the order of their
+            indices.
+
+    >>> again = Roster(first=3, changed=True, later=((0, 1),))
+    >>> again.share(0) == Roster(first=3, changed=True).share(3), round(again.share(1), 3)
+    (True, 0.3)
     """
 
     first: int
     changed: bool = False
+    later: tuple[tuple[int, int], ...] = ()
 
     def log_prices(self, arm: int, rivals: IntArray) -> FloatArray:
         """Compute log(1/w) of the claim that ``arm`` is no worse than each rival.
@@ -42,12 +52,15 @@ class Roster:
         """
         if not self.changed:
             return np.full(len(rivals), math.log(max(1, self.first - 1) / FIXED_SHARE))
-        weights = np.array([self._weight(one) for one in (arm, *rivals.tolist())])
+        weights = np.array([self.share(one) for one in (arm, *rivals.tolist())])
         prices: FloatArray = -np.log(1 - FIXED_SHARE) - np.log(weights[0]) - np.log(weights[1:])
         return prices
 
-    def _weight(self, arm: int) -> float:
+    def share(self, arm: int) -> float:
+        """Return w_i: of what all arms there may ever be share, the part of one."""
         later = arm - self.first + 1  # 1, 2, … for arms that came later
+        if self.later:
+            later = dict(self.later).get(arm, later)
         return FIRST_SHARE / self.first if later < 1 else (1 - FIRST_SHARE) / (later * (later + 1))
 
 
@@ -99,7 +112,7 @@ def confidence(
     """
     others = rivals_of(arm, stats)
     prices = roster.log_prices(arm, others)
-    costs, ahead = against(stats, fidelities, arm, others, prices - math.log1p(-level), counted)
+    costs, ahead = against(stats, fidelities, arm, others, Prices(prices, level), counted)
     return claim_of(arm, others, costs - prices, ahead, counted)
 
 
@@ -114,8 +127,29 @@ def rivals_of(arm: int, stats: Stats) -> IntArray:
     return np.flatnonzero(others)
 
 
+class Prices(NamedTuple):
+    """What claims cost.
+
+    Args:
+        logs: log(1/w) of the claim about each rival; below, it is said at no level.
+        level: at which rivals and the possible loss are given.
+    """
+
+    logs: FloatArray
+    level: float
+
+    @property
+    def needed(self) -> FloatArray:
+        """The Λ at which each rival is ruled out."""
+        return self.logs - math.log1p(-self.level)
+
+    def among(self, chosen: IntArray) -> "Prices":
+        """Those of some of the rivals, by their places."""
+        return Prices(self.logs[chosen], self.level)
+
+
 def against(
-    stats: Stats, fidelities: Fidelities, arm: int, others: IntArray, needed: FloatArray, counted: BoolArray
+    stats: Stats, fidelities: Fidelities, arm: int, others: IntArray, prices: Prices, counted: BoolArray
 ) -> tuple[FloatArray, FloatArray]:
     """Compute what speaks against each rival; of each by its own results and the arm's alone, bit for bit.
 
@@ -124,17 +158,63 @@ def against(
         fidelities: the M fidelities.
         arm: i, the arm that it is about.
         others: the rivals a.
-        needed: the Λ at which each is ruled out.
+        prices: what the claim about each costs.
         counted: which fidelities count, shape (M,).
 
     Returns:
-        Λ_ia(0) of each rival, and the smallest ε at which Λ_ia(ε) is enough; 0 for one that is ruled out.
+        Λ_ia(0) of each rival, and the smallest ε at which Λ_ia(ε) is enough; 0 for one that is ruled out. Where Λ_ia(0)
+        is below the price, it may be something above it that is below as well, unless ε is the largest possible.
     """
-    leader = Pool.of(stats, fidelities, np.full(len(others), arm), counted)
-    rivals = Pool.of(stats, fidelities, others, counted)
-    found, ahead = explanation(leader, rivals, np.zeros(len(others))), np.zeros(len(others))
-    at = np.flatnonzero(~(found.cost >= needed))
+    leader, rivals = Pool.of(stats, fidelities, np.array([arm]), counted), Pool.of(stats, fidelities, others, counted)
     largest = largest_lead(fidelities)
+    costs, ahead = quickly(leader, rivals, prices, largest)
+    at = np.flatnonzero(np.isnan(costs) | np.isnan(ahead))
+    if len(at):
+        costs[at], ahead[at] = slowly(leader.among(0 * at), rivals.among(at), prices.needed[at], largest)
+    return costs, ahead
+
+
+def quickly(leader: Pool, rivals: Pool, prices: Prices, largest: float) -> tuple[FloatArray, FloatArray]:
+    """Compute what speaks against each rival where curvatures are known; NaN where it was not found.
+
+    Args:
+        leader: arm i, once.
+        rivals: the arms a.
+        prices: what the claim about each costs.
+        largest: the largest ε that is possible.
+    """
+    costs, ahead = np.full((2, len(prices.logs)), np.nan)
+    cost, known = pair_cost(leader, rivals), np.flatnonzero(leader.known & rivals.known)
+    if cost is None:
+        return costs, ahead
+    costs[:], ahead[:] = -np.inf, largest  # of an arm without results nothing is ruled out
+    if not len(known):
+        return costs, ahead
+    if len(known) < len(costs):
+        cost, rivals, prices = cost.among(known), rivals.among(known), prices.among(known)
+    start, span = meeting(leader, rivals), leader.span
+    found = cheapest(cost, *start, span, prices.logs)
+    costs[known], ahead[known] = found.costs, 0.0
+    at = np.flatnonzero(found.costs < prices.needed)
+    ahead[known[at]] = possible_leads(cost.among(at), prices.needed[at], found.among(at), span)
+    equal = np.flatnonzero((ahead[known] == largest) & (found.costs < prices.logs))  # in order of their costs
+    if len(equal):
+        exact = np.full(len(equal), -np.inf)
+        costs[known[equal]] = cheapest(cost.among(equal), start[0][equal], start[1][equal], span, exact).costs
+    return costs, ahead
+
+
+def slowly(leader: Pool, rivals: Pool, needed: FloatArray, largest: float) -> tuple[FloatArray, FloatArray]:
+    """Compute what speaks against each rival for any kind of results.
+
+    Args:
+        leader: arm i, once for each rival.
+        rivals: the arms a.
+        needed: the Λ at which each is ruled out.
+        largest: the largest ε that is possible.
+    """
+    found, ahead = explanation(leader, rivals, np.zeros(len(needed))), np.zeros(len(needed))
+    at = np.flatnonzero(~(found.cost >= needed))
     ahead[at] = leads(leader.among(at), rivals.among(at), needed[at], found.among(at), largest)
     return found.cost, ahead
 
@@ -145,7 +225,7 @@ def claim_of(arm: int, others: IntArray, margins: FloatArray, ahead: FloatArray,
     Args:
         arm: i, the arm that it is about.
         others: the rivals a.
-        margins: Λ_ia(0) − log(1/w) of each.
+        margins: Λ_ia(0) − log(1/w) of each; where it is below 0, it may be another number below 0.
         ahead: by how much each may be better; 0 if it is ruled out.
         counted: which fidelities count, shape (M,).
     """

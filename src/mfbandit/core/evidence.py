@@ -15,7 +15,7 @@ import numpy as np
 
 from mfbandit._internal.special import log_gamma, log_mills
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
-from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
+from mfbandit.core.concentration import QUADRATIC, Bounded, Concentration, SubGaussian, has_range
 
 PRIOR = 3.0  # ρ, in plays: small, for arms with few results
 LEAST = 1e-200  # of a rate whose logarithm is taken
@@ -56,7 +56,7 @@ def has_evidence(tail: Concentration) -> bool:
     >>> has_evidence(SubGaussian(0.2))
     True
     """
-    return isinstance(tail, HasEvidence) or type(tail) in (SubGaussian, Bounded)
+    return isinstance(tail, HasEvidence) or type(tail) in QUADRATIC
 
 
 def cells(tail: Concentration, counts: IntArray, sums: FloatArray) -> Cells | None:
@@ -75,7 +75,7 @@ def cells(tail: Concentration, counts: IntArray, sums: FloatArray) -> Cells | No
         return tail.evidence(counts, sums)
     if type(tail) is SubGaussian:  # not isinstance: a subclass may define another psi
         return GaussianCells(counts, sums, tail.scale)
-    if type(tail) is Bounded:
+    if has_range(tail):
         return BoundedCells(counts, sums, tail)
     return None
 
@@ -132,22 +132,40 @@ class GaussianCells:
         """Return the results of some of the arms."""
         return replace(self, counts=self.counts[chosen], sums=self.sums[chosen])
 
+    @property
+    def weight(self) -> float | FloatArray:
+        """What one result tells: 1/σ²."""
+        return 1 / (self.scale * self.scale)
+
+    @cached_property
+    def rate(self) -> FloatArray:
+        """n/(σ·sqrt(n + ρ)), by which z grows with θ."""
+        rate: FloatArray = self.counts / self._spread
+        return rate
+
+    @cached_property
+    def offset(self) -> FloatArray:
+        """S/(σ·sqrt(n + ρ))."""
+        offset: FloatArray = self.sums / self._spread
+        return offset
+
+    @cached_property
+    def constant(self) -> FloatArray:
+        """The part of log E that does not depend on θ."""
+        constant: FloatArray = math.log(2) - 0.5 * np.log1p(self.counts / self.prior)
+        return constant
+
     @cached_property
     def _spread(self) -> FloatArray:
         spread: FloatArray = self.scale * np.sqrt(self.counts + self.prior)
         return spread
-
-    @cached_property
-    def _constant(self) -> FloatArray:
-        constant: FloatArray = math.log(2) - 0.5 * np.log1p(self.counts / self.prior)
-        return constant
 
     def at(self, theta: FloatArray, *, below: bool | BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return log E and its slope in θ."""
         sign = np.where(below, 1.0, -1.0)
         value, slope = log_mills(sign * (self.counts * theta - self.sums) / self._spread)
         empty = self.counts == 0
-        return np.where(empty, 0.0, value + self._constant), slope * (sign * self.counts / self._spread)
+        return np.where(empty, 0.0, value + self.constant), slope * (sign * self.counts / self._spread)
 
 
 @dataclass(frozen=True, eq=False)
@@ -172,26 +190,35 @@ class BoundedCells:
         """Return the results of some of the arms."""
         return replace(self, counts=self.counts[chosen], sums=self.sums[chosen])
 
+    @property
+    def weight(self) -> float:
+        """What one result tells: 1/σ², with σ half the range."""
+        return 4 / (self.span.high - self.span.low) ** 2
+
     @cached_property
-    def _hits(self) -> FloatArray:
+    def hits(self) -> FloatArray:
+        """S, scaled to [0, n]."""
         width = self.span.high - self.span.low
         hits: FloatArray = (self.sums - self.counts * self.span.low) / width
         return np.minimum(np.maximum(hits, 0.0), self.counts.astype(np.float64))
 
     @cached_property
-    def _mixture(self) -> FloatArray:
+    def mixture(self) -> FloatArray:
+        """The part of log E that does not depend on θ."""
         counts = self.counts.astype(np.float64)
-        hits, misses = self._hits, counts - self._hits
-        return log_gamma(hits + 0.5) + log_gamma(misses + 0.5) - log_gamma(counts + 1.0) - math.log(math.pi)
+        hits, misses = self.hits, counts - self.hits
+        won, lost, both = log_gamma(np.array([hits + 0.5, misses + 0.5, counts + 1.0]))
+        mixture: FloatArray = won + lost - both - math.log(math.pi)
+        return mixture
 
     def at(self, theta: FloatArray, *, below: bool | BoolArray) -> tuple[FloatArray, FloatArray]:
         """Return log E and its slope in θ."""
-        hits, misses = self._hits, self.counts - self._hits
+        hits, misses = self.hits, self.counts - self.hits
         width, mean = self.span.high - self.span.low, hits / np.maximum(self.counts, 1)
         given = (theta - self.span.low) / width
         beyond = np.where(below, given > mean, given < mean) & (self.counts > 0)
         used = np.clip(np.where(beyond, given, mean), 0.0, 1.0)
         win, lose = np.maximum(used, LEAST), np.maximum(1 - used, LEAST)
-        value = self._mixture - hits * np.log(win) - misses * np.log(lose)
+        value = self.mixture - hits * np.log(win) - misses * np.log(lose)
         slope = np.where(beyond & (used == given), misses / lose - hits / win, 0.0)
         return np.where(self.counts > 0, value, 0.0), slope / width

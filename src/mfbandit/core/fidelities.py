@@ -11,7 +11,7 @@ import numpy as np
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import CALCULABLE, LARGEST_NUMBER, SMALLEST_NUMBER, shown
-from mfbandit.core.concentration import Bounded, Concentration, SubGaussian
+from mfbandit.core.concentration import Bounded, Concentration, Rate, SubGaussian
 from mfbandit.errors import InvalidArgument
 
 MAX_COST_RATIO = 0.5  # of a fidelity to the next: above it, the fidelity saves little
@@ -69,7 +69,7 @@ class Fidelities:
         if self.biases is None:
             raise InvalidArgument(
                 "biases are needed here: for each fidelity, how far an arm's mean may lie from its mean at "
-                "the highest fidelity; got None (the policy MFBayes needs none)"
+                "the highest fidelity; got None (the policy MFAuto needs none)"
             )
         return tuple(self.biases)
 
@@ -84,7 +84,7 @@ class Fidelities:
         if tails is None:
             raise InvalidArgument(
                 "a concentration is needed here, such as SubGaussian(scale) or Bounded(low, high); got None "
-                "(the policy MFBayes needs none)"
+                "(the policy MFAuto needs none)"
             )
         return tails
 
@@ -109,6 +109,15 @@ class Fidelities:
         # Not isinstance: a subclass may define another psi.
         scales = [tail.scale for tail in self.tails if type(tail) in (SubGaussian, Bounded)]  # type: ignore[attr-defined]
         return np.array(scales)[:, None] if len(scales) == len(self) else None
+
+    @cached_property
+    def are_rates(self) -> bool:
+        """Whether rewards of all fidelities are rates, whose bounds follow the Bernoulli divergence.
+
+        >>> Fidelities(costs=[1, 10], concentration=Rate()).are_rates
+        True
+        """
+        return self.concentration is not None and all(type(tail) is Rate for tail in self.tails)
 
     @cached_property
     def gammas(self) -> tuple[float, ...]:

@@ -1,13 +1,12 @@
 """Claims about the best arm of one experiment, asked for again and again: only what changed is computed anew."""
 
-import math
 import threading
 from dataclasses import dataclass, field
 
 import numpy as np
 
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
-from mfbandit.core.confidence import Claim, Roster, against, claim_of, rivals_of
+from mfbandit.core.confidence import Claim, Prices, Roster, against, claim_of, rivals_of
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.stats import Stats
 
@@ -22,7 +21,8 @@ class Known:
         about: fidelities, arm, roster, which fidelities count: where one differs, nothing can be used again.
         counts: n_mk, the number of results; shape (M, K).
         sums: of their rewards; shape (M, K).
-        costs: Λ_ia(0) of each arm a, NaN where it was not computed; shape (K,).
+        costs: of each arm a, as :func:`~mfbandit.core.confidence.against` gives them; NaN where it was not computed;
+            shape (K,).
         ahead: by how much each may be better; shape (K,).
     """
 
@@ -68,8 +68,8 @@ class KeptClaims:
             known = self._known.pop(level, None)
         costs, ahead = _reusable(known, about, stats)
         new = np.isnan(costs[others])
-        needed = prices - math.log1p(-level)
-        costs[others[new]], ahead[others[new]] = against(stats, fidelities, arm, others[new], needed[new], counted)
+        price = Prices(prices[new], level)
+        costs[others[new]], ahead[others[new]] = against(stats, fidelities, arm, others[new], price, counted)
         with self._lock:
             self._known[level] = Known(about, stats.counts.copy(), stats.sums.copy(), costs, ahead)
             while len(self._known) > LEVELS_KEPT:

@@ -13,7 +13,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core.claims import Pool, explanation
-from mfbandit.core.concentration import Bounded, SubGaussian
+from mfbandit.core.concentration import QUADRATIC, Bounded
 from mfbandit.core.estimate import log_mills_ratio
 from mfbandit.core.evidence import LEAST, PRIOR
 from mfbandit.core.fidelities import Fidelities
@@ -208,12 +208,12 @@ def open_mean(
 def noise_of(fidelities: Fidelities) -> Noise | None:
     """Return what is known of each fidelity; None if the noise of one is of another kind, or biases are not known.
 
+    >>> from mfbandit.core.concentration import SubGaussian
     >>> noise_of(Fidelities([1, 10], [0.1, 0], [SubGaussian(0.2), Bounded(-1, 1)])).widths
     (0.0, 2.0)
     """
-    # Not isinstance: a subclass may define another psi.
     known = fidelities.concentration is not None and fidelities.biases is not None
-    if not known or not all(type(tail) in (SubGaussian, Bounded) for tail in fidelities.tails):
+    if not known or not all(type(tail) in QUADRATIC for tail in fidelities.tails):
         return None
     spans = [(tail.low, tail.high) if isinstance(tail, Bounded) else (0.0, 0.0) for tail in fidelities.tails]
     return Noise(

@@ -5,8 +5,9 @@ the mixture martingale of :mod:`mfbandit.core.audit` gives
 
     r = σ · sqrt(2 (n+ρ)/n² · (log(K/α) + ½ log((n+ρ)/ρ))).
 
-For another concentration r = ψ⁻¹(log(2νK·n(n+1)/α)/n), a union over n. Whatever rule chose the plays and however often
-one looks, all K intervals hold at all times in 1 − α of experiments.
+For another concentration r = ψ⁻¹(log(2νK·n(n+1)/α)/n), a union over n. Rates have the intervals of
+:mod:`mfbandit.core.rate_intervals`. Whatever rule chose the plays and however often one looks, all K intervals hold at
+all times in 1 − α of experiments.
 """
 
 import math
@@ -16,6 +17,7 @@ import numpy as np
 from mfbandit._internal.typing import BoolArray, FloatArray
 from mfbandit.core.audit import ALPHA, PRIOR, scales
 from mfbandit.core.fidelities import Fidelities
+from mfbandit.core.rate_intervals import rate_intervals
 from mfbandit.core.stats import Stats
 
 
@@ -41,12 +43,27 @@ def ruled_out(stats: Stats, fidelities: Fidelities) -> BoolArray:
     counts = stats.counts[-1]
     if fidelities.concentration is None or not counts.any():
         return np.zeros(len(counts), dtype=np.bool_)
-    radii = _radii(stats, fidelities)
     seen = counts > 0
-    means = np.divide(stats.sums[-1], counts, out=np.zeros(len(counts)), where=seen)
-    lowest: float = (means - radii).max(initial=-math.inf, where=seen & stats.active)
-    out: BoolArray = seen & (means + radii < lowest)
+    low, high = (_rates if fidelities.top.are_rates else _around_means)(stats, fidelities)
+    lowest: float = low.max(initial=-math.inf, where=seen & stats.active)
+    out: BoolArray = seen & (high < lowest)
     return out
+
+
+def _rates(stats: Stats, _: Fidelities) -> tuple[FloatArray, FloatArray]:
+    """Compute the ends of each arm's interval, for rates: two chances to be wrong for each of K arms."""
+    counts, arms = stats.counts[-1], len(stats.active)
+    low, high = np.zeros(arms), np.ones(arms)
+    seen = np.flatnonzero(counts)
+    low[seen], high[seen] = rate_intervals(counts[seen], stats.sums[-1, seen], math.log(2 * arms / ALPHA))
+    return low, high
+
+
+def _around_means(stats: Stats, fidelities: Fidelities) -> tuple[FloatArray, FloatArray]:
+    """Compute X̄ ± r of each arm."""
+    counts, radii = stats.counts[-1], _radii(stats, fidelities)
+    means = np.divide(stats.sums[-1], counts, out=np.zeros(len(counts)), where=counts > 0)
+    return means - radii, means + radii
 
 
 def _radii(stats: Stats, fidelities: Fidelities) -> FloatArray:

@@ -8,6 +8,8 @@ import numpy as np
 
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 
+STATS_ARRAYS = ("counts", "sums", "squares", "pending", "active", "extra", "unseen")  # the last two may be None
+
 
 @dataclass(frozen=True, slots=True)
 class Play:
@@ -36,12 +38,15 @@ class Stats:
     r"""The results so far, as a policy sees them.
 
     Args:
-        counts: T^(m)_k, the number of results; integers of shape (M, K).
-        sums: sum of their rewards; shape (M, K).
-        squares: sum of their squared rewards; shape (M, K).
+        counts: T^(m)_k, the number of observations; integers of shape (M, K). A result is one, unless it was told with
+            counts or a weight.
+        sums: their sum; shape (M, K).
+        squares: the sum of their squares; shape (M, K).
         pending: plays that were asked and not yet told; integers of shape (M, K).
         active: which arms may be asked or recommended; booleans of shape (K,).
         memory: what the policy's ``remember`` returned last, for policies that have this method; else None.
+        extra: observations beyond the first of each result, shape (M, K); None where every result is one.
+        unseen: those of ``extra`` that say nothing about the spread, shape (M, K); None where every result is one.
 
     >>> stats = Stats.empty(fidelities=2, arms=3)
     >>> stats.time, stats.means.shape
@@ -54,6 +59,8 @@ class Stats:
     pending: IntArray
     active: BoolArray
     memory: object = None
+    extra: IntArray | None = None
+    unseen: IntArray | None = None
 
     @classmethod
     def empty(cls, fidelities: int, arms: int) -> "Stats":
@@ -66,14 +73,53 @@ class Stats:
         counts, pending = np.zeros(shape, dtype=np.int64), np.zeros(shape, dtype=np.int64)
         return cls(counts, np.zeros(shape), np.zeros(shape), pending, np.ones(arms, dtype=np.bool_))
 
+    @property
+    def results(self) -> IntArray:
+        """The number of results, each of one play; shape (M, K).
+
+        >>> Stats.empty(fidelities=1, arms=2).results.tolist()
+        [[0, 0]]
+        """
+        return self.counts if self.extra is None else self.counts - self.extra
+
     @cached_property
     def plays(self) -> IntArray:
-        """T^(m)_k, pending plays included; shape (M, K).
+        """The number of plays, pending ones included: what costs are paid for; shape (M, K).
 
         >>> Stats.empty(fidelities=1, arms=2).plays.tolist()
         [[0, 0]]
         """
-        return self.counts + self.pending
+        return self.results + self.pending
+
+    @cached_property
+    def observations(self) -> IntArray:
+        """T^(m)_k as widths have it, with the observations that pending plays will bring; shape (M, K).
+
+        A pending play counts as many as a result at its fidelity has on average, rounded.
+
+        >>> stats = Stats.empty(fidelities=1, arms=2).with_batches()
+        >>> stats.counts[0, 0], stats.extra[0, 0], stats.pending[0] = 1000, 999, 1  # one result
+        >>> stats.observations.tolist(), stats.plays.tolist()
+        ([[2000, 1000]], [[2, 1]])
+        """
+        if self.extra is None:
+            return self.counts + self.pending
+        number = np.maximum(self.results.sum(axis=1), 1)
+        each = np.maximum((self.counts.sum(axis=1) / number).round().astype(np.int64), 1)
+        number_each: IntArray = self.counts + self.pending * each[:, None]
+        return number_each
+
+    @property
+    def freedom(self) -> IntArray:
+        """The degrees of freedom of the squares around the mean; shape (M, K), 0 where nothing is known of the spread.
+
+        >>> stats = Stats.empty(fidelities=1, arms=2)
+        >>> stats.counts[0] = [3, 0]
+        >>> stats.freedom.tolist()
+        [[2, 0]]
+        """
+        seen = self.counts if self.unseen is None else self.counts - self.unseen
+        return np.maximum(seen - 1, 0)
 
     @cached_property
     def time(self) -> int:
@@ -101,7 +147,10 @@ class Stats:
         >>> Stats.empty(fidelities=3, arms=2).top.counts.shape
         (1, 2)
         """
-        return Stats(self.counts[-1:], self.sums[-1:], self.squares[-1:], self.pending[-1:], self.active, self.memory)
+        extra = None if self.extra is None else self.extra[-1:]
+        unseen = None if self.unseen is None else self.unseen[-1:]
+        top = (self.counts[-1:], self.sums[-1:], self.squares[-1:], self.pending[-1:])
+        return Stats(*top, self.active, self.memory, extra, unseen)
 
     @property
     def told(self) -> "Stats":
@@ -110,7 +159,18 @@ class Stats:
         >>> Stats.empty(fidelities=1, arms=2).told.time
         1
         """
-        return Stats(self.counts, self.sums, self.squares, np.zeros_like(self.pending), self.active, self.memory)
+        nothing = np.zeros_like(self.pending)
+        return Stats(self.counts, self.sums, self.squares, nothing, self.active, self.memory, self.extra, self.unseen)
+
+    def with_batches(self) -> "Stats":
+        """Return the same statistics with room for results of many observations.
+
+        >>> Stats.empty(fidelities=1, arms=2).with_batches().extra.tolist()
+        [[0, 0]]
+        """
+        if self.extra is not None:
+            return self
+        return replace(self, extra=np.zeros_like(self.counts), unseen=np.zeros_like(self.counts))
 
     def with_arms(self, number: int) -> "Stats":
         """Return a copy with ``number`` new active arms after the others.
@@ -119,8 +179,8 @@ class Stats:
         [[0, 0, 0]]
         """
         new = Stats.empty(len(self.counts), number)
-        wider = (np.hstack(pair) for pair in zip(self._arrays, new._arrays, strict=True))
-        return replace(Stats(*wider), memory=self.memory)
+        others = new if self.extra is None else new.with_batches()
+        return self._changed({name: np.hstack([array, getattr(others, name)]) for name, array in self._arrays.items()})
 
     def read_only(self) -> "Stats":
         """Return the same statistics with read-only views of the arrays.
@@ -129,10 +189,10 @@ class Stats:
         Traceback (most recent call last):
         ValueError: assignment destination is read-only
         """
-        views = tuple(array.view() for array in self._arrays)
-        for view in views:
+        views = {name: array.view() for name, array in self._arrays.items()}
+        for view in views.values():
             view.flags.writeable = False
-        return replace(Stats(*views), memory=self.memory)
+        return self._changed(views)
 
     def copy(self) -> "Stats":
         """Return a copy that later results do not change.
@@ -143,8 +203,12 @@ class Stats:
         >>> int(kept.counts[0, 0])
         0
         """
-        return replace(Stats(*(array.copy() for array in self._arrays)), memory=self.memory)
+        return self._changed({name: array.copy() for name, array in self._arrays.items()})
 
     @property
-    def _arrays(self) -> tuple[Any, ...]:
-        return self.counts, self.sums, self.squares, self.pending, self.active
+    def _arrays(self) -> dict[str, Any]:
+        named = {name: getattr(self, name) for name in STATS_ARRAYS}
+        return {name: array for name, array in named.items() if array is not None}
+
+    def _changed(self, arrays: dict[str, Any]) -> "Stats":
+        return Stats(**arrays, memory=self.memory)

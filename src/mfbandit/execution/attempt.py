@@ -15,7 +15,7 @@ import numpy as np
 
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number
-from mfbandit.core import Play
+from mfbandit.core import Batch, Counts, Play, Reward
 from mfbandit.errors import InvalidArgument
 
 MAX_ERROR_CHARACTERS = 300
@@ -42,8 +42,8 @@ class SeededPlay(Play):
         return np.random.default_rng(self.seed)
 
 
-Objective = Callable[[SeededPlay], float | tuple[float, float]]
-"""Takes a play; returns its reward, or its reward and its cost."""
+Objective = Callable[[SeededPlay], Reward | tuple[Reward, float]]
+"""Takes a play; returns its reward, or its reward and its cost. A reward may be many observations."""
 
 
 def seeded(play: Play, seed: int = 0) -> SeededPlay:
@@ -73,7 +73,7 @@ class AttemptResult:
         seconds: how long it took.
     """
 
-    reward: float | None
+    reward: Reward | None
     cost: float | None
     error: str | None
     seconds: float
@@ -139,16 +139,20 @@ class _TimeIsUp(BaseException):  # not an Exception: an objective that catches t
     """The timeout has passed."""
 
 
-def _checked(result: object) -> tuple[float, float | None]:
+def _checked(result: object) -> tuple[Reward, float | None]:
     try:
         match result:
             case tuple((reward, cost)):
-                return number("reward", reward), checked_cost(cost)
+                return _reward(reward), checked_cost(cost)
             case tuple():
                 raise InvalidArgument(f"an objective must return a reward or (reward, cost), got {result!r}")
-        return number("reward", result), None
+        return _reward(result), None
     except InvalidArgument as error:
         raise _NoResult(str(error)) from None
+
+
+def _reward(value: object) -> Reward:
+    return value if isinstance(value, Counts | Batch) else number("reward", value)
 
 
 def _call_here(objective: Objective, play: SeededPlay) -> object:

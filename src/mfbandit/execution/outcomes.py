@@ -7,7 +7,7 @@ from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
 
-from mfbandit.core import Play
+from mfbandit.core import Play, Reward
 from mfbandit.errors import Conflict, InvalidArgument, StoreError, StoreUnavailable, UnknownPlay
 from mfbandit.execution.attempt import SeededPlay
 from mfbandit.execution.spool import Outcome, Spool
@@ -55,7 +55,7 @@ class OutcomeRecorder:
         """Wait no longer than this for a service from now on."""
         self._experiment = self._experiment.with_patience(seconds)
 
-    def tell(self, play: SeededPlay, reward: float, cost: float | None) -> str | None:
+    def tell(self, play: SeededPlay, reward: Reward, cost: float | None) -> str | None:
         """Tell a result; return why the experiment refuses its value, or None.
 
         A result of a play that others have settled meanwhile, or that a restored backup does not have, is dropped

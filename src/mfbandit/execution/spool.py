@@ -15,7 +15,7 @@ from dataclasses import asdict, dataclass
 from pathlib import Path
 from urllib.parse import quote
 
-from mfbandit.core import Play
+from mfbandit.core import Play, Reward, observed
 
 log = logging.getLogger("mfbandit")
 
@@ -29,7 +29,7 @@ class Outcome:
     """
 
     play: Play
-    reward: float | None = None
+    reward: Reward | None = None
     cost: float | None = None
     error: str | None = None
 
@@ -41,6 +41,8 @@ class Outcome:
     def from_line(cls, line: str) -> "Outcome":
         """The outcome that :meth:`line` wrote."""
         record = json.loads(line)
+        if isinstance(record.get("reward"), dict):  # many observations
+            record["reward"] = observed(**record["reward"])
         return cls(Play(**record.pop("play")), **record)
 
 

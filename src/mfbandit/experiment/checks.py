@@ -11,9 +11,24 @@ from mfbandit.core import Fidelities, Stats, limit
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import POLICIES, Policy
 
+MAX_LABELS_LISTED = 1000  # of arms that are called by their numbers
+
 
 class SavedLabels(list[str]):
     """The names of arms of a saved experiment; earlier versions took names that cannot be printed."""
+
+
+def saved_labels(labels: Sequence[str]) -> int | list[str]:
+    """What is kept of the names of arms: their number, if there are many that are called by their numbers.
+
+    A million names would be a row of ten megabytes, which SQLite writes anew with every result.
+
+    >>> saved_labels(["0", "1"]), saved_labels([str(k) for k in range(100_000)])
+    (['0', '1'], 100000)
+    """
+    many = len(labels) > MAX_LABELS_LISTED
+    numbered = many and labels[-1] == str(len(labels) - 1) and list(labels) == checked_labels(len(labels))
+    return len(labels) if numbered else list(labels)
 
 
 def checked_labels(arms: int | Sequence[str]) -> list[str]:
@@ -61,6 +76,21 @@ def check_text(rule: str, text: str) -> None:
             text.encode()
         except UnicodeEncodeError:
             raise InvalidArgument(f"{rule} valid Unicode, got {text!r}") from None
+
+
+def arm_index(what: str, arm: int | str, labels: Sequence[str]) -> int:
+    """The index of an arm, given by its index or name.
+
+    >>> arm_index("control", "b", ["a", "b"]), arm_index("control", 0, ["a", "b"])
+    (1, 0)
+    """
+    if isinstance(arm, str):
+        if arm not in labels:
+            raise InvalidArgument(f"{what} must be the name of an arm, got {arm!r}")
+        return labels.index(arm)
+    if not 0 <= whole(what, arm) < len(labels):
+        raise InvalidArgument(f"{what} must lie in 0 to {len(labels) - 1}, got {arm}")
+    return int(arm)
 
 
 def check_fidelity_names(fidelities: Fidelities) -> None:

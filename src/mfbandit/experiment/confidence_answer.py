@@ -1,8 +1,9 @@
 """How sure it is that the best arm so far is the best: the answer, in numbers and in words."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass, fields
+from functools import partial
 from typing import Any, Literal
 
 from mfbandit._internal.formatting import columns, plain
@@ -65,9 +66,21 @@ class Confidence:
     @property
     def sentence(self) -> str:
         """How sure it is, which arms may still be better, and by how much, for people."""
+        return self.said(partial(plain, digits=3))
+
+    def said(self, amount: Callable[[float], str]) -> str:
+        """Say it in a unit of one's own.
+
+        Args:
+            amount: formats a difference of two means.
+
+        >>> answer = Confidence(0, "a", 0.5, 0.02, 0.95, (1,), (0.02,), "valid", "", (), (0,), (4,), 2)
+        >>> answer.said(lambda gap: f"{100 * gap:g} points").partition(". ")[2]
+        '1 of 2 may still be better, by at most 2 points.'
+        """
         if self.kind == "withheld":
             return f"How sure it is that {self.label} is the best cannot be said: {self.why}."
-        return f"{self._sure()} {self._rivals()}"
+        return f"{self._sure()} {self._rivals(amount)}"
 
     def _sure(self) -> str:
         if self.kind == "estimate":
@@ -75,12 +88,13 @@ class Confidence:
             return f"{self.label} is the best with an estimated {over}{percent(self.level)}: {self.why}."
         if self.level <= 0:
             return f"Not sure yet that {self.label} is the best (valid whenever you look)."
-        return f"{percent(self.level)} sure that {self.label} is the best (valid whenever you look)."
+        sure = percent(self.level).capitalize()
+        return f"{sure} sure that {self.label} is the best (valid whenever you look)."
 
-    def _rivals(self) -> str:
+    def _rivals(self, amount: Callable[[float], str]) -> str:
         if not self.rivals:
             return "No other may be better." if self.arms > 1 else "There is no other."
-        by = "" if math.isinf(self.could_lose) else f", by at most {plain(self.could_lose, 3)}"
+        by = "" if math.isinf(self.could_lose) else f", by at most {amount(self.could_lose)}"
         return f"{len(self.rivals):,} of {self.arms:,} may still be better{by}."
 
     def __str__(self) -> str:

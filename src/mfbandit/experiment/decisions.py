@@ -11,6 +11,7 @@ from mfbandit.core import KeptClaims, has_evidence, refuting
 from mfbandit.core.pair_claim import ResultsByFidelity, noise_of, open_mean, results_of
 from mfbandit.errors import InvalidArgument, NoResults
 from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.drift_answer import without_drifted
 from mfbandit.experiment.events import Decided
 from mfbandit.experiment.state import State
 from mfbandit.experiment.stopping import Sure
@@ -88,9 +89,11 @@ class Decisions:
     def _by_policy(self) -> Decided | None:
         state = self._experiment.folded
         found = _policys_own(state)
-        if found is None or not (state.roster.changed or state.refuted) or found.level is None:
+        if found is None or found.level is None:
             return found
-        # The policy does not know that arms came and went, nor that a bias does not hold: more has to be shown then.
+        if not (state.roster.changed or state.refuted or state.drifted or state.fades):
+            return found
+        # The policy does not know that arms came and went, nor that a bias does not hold or a mean has changed.
         rule = Sure(found.level, found.tolerance)
         known = self._confidence(state, rule.level)
         return found if known.best == found.arm and rule.met_by(known) else None
@@ -106,14 +109,14 @@ def can_be_met(rule: Sure, state: State) -> bool:
     """
     fidelities = state.fidelities
     known = fidelities.concentration is not None and has_evidence(fidelities.tails[-1])
-    return known or rule.estimates
+    return (known and not state.fades) or rule.estimates
 
 
 def _some_dropped(state: State) -> bool:
     """Whether results refute a bias, so that a fidelity does not count; a policy without biases is not told of it."""
     if state.refuted or uses_biases(state.policy):
         return bool(state.refuted)
-    return bool(refuting(state.stats, state.fidelities))
+    return bool(refuting(without_drifted(state.stats, state.stale), state.fidelities))
 
 
 def _mean(arm: ResultsByFidelity) -> float:
@@ -121,10 +124,13 @@ def _mean(arm: ResultsByFidelity) -> float:
 
 
 def _policys_own(state: State) -> Decided | None:
-    active = state.stats.active
-    if not state.policy_decides or state.decide is None or not state.stats.counts[:, active].any():
+    if not state.policy_decides or state.decide is None:  # most policies: nothing more to be worked out
         return None
-    answer = state.decide(state.stats, state.fidelities)
+    stats = state.stats
+    active = stats.active
+    if not stats.counts[:, active].any():
+        return None
+    answer = state.decide(stats, state.fidelities)
     if answer is None:
         return None
     arm, policy = whole("a decided arm", answer), state.policy

@@ -3,6 +3,7 @@
 from dataclasses import dataclass, fields
 from typing import Any, TypeAlias
 
+from mfbandit.core import Batch, Counts, Observed, Reward, summed
 from mfbandit.errors import InvalidArgument
 
 
@@ -22,6 +23,48 @@ class Told:
     play: int
     reward: float
     cost: float
+
+    @property
+    def observed(self) -> Observed:
+        """What it adds to the statistics."""
+        return Observed(1, self.reward, self.reward * self.reward, 0)
+
+
+@dataclass(frozen=True, slots=True)
+class ToldBatch(Told):
+    """The result of a play that is many observations; ``reward`` is their mean.
+
+    A kind of its own, so that the many results of one observation stay as small as they are.
+
+    Args:
+        weight: how many observations there are.
+        sd: their sample standard deviation; None where it is not known.
+        successes: how many of them were 1, where all others were 0; else None.
+    """
+
+    weight: int
+    sd: float | None
+    successes: int | None
+
+    @property
+    def observed(self) -> Observed:
+        """What they add to the statistics."""
+        return summed(self.reward, self.weight, self.sd, self.successes)
+
+
+def told(play: int, reward: Reward, cost: float) -> Told:
+    """The event of a result; one observation is a plain one, however it was given.
+
+    >>> told(0, Counts(37, 1000), 1.0)
+    ToldBatch(play=0, reward=0.037, cost=1.0, weight=1000, sd=None, successes=37)
+    >>> told(0, Counts(1, 1), 1.0)
+    Told(play=0, reward=1.0, cost=1.0)
+    """
+    if not isinstance(reward, Counts | Batch):
+        return Told(play, reward, cost)
+    if reward.weight == 1:
+        return Told(play, reward.reward, cost)
+    return ToldBatch(play, reward.reward, cost, reward.weight, reward.sd, reward.successes)
 
 
 @dataclass(frozen=True, slots=True)
@@ -102,6 +145,14 @@ class PolicySet:
 class Noted:
     """Something that people wanted to remember."""
 
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class ArmNoted:
+    """Something about an arm that people wanted to remember."""
+
+    arm: int
     text: str
 
 
@@ -192,6 +243,51 @@ class Decided:
     kind: str
 
 
+@dataclass(frozen=True, slots=True)
+class SharesSet:
+    """Other shares hold from now on, counted from here: the fields of :class:`~mfbandit.Shares`, or None for none.
+
+    It also comes after results from elsewhere, which are no plays that were handed out.
+    """
+
+    shares: dict[str, Any] | None
+
+
+@dataclass(frozen=True, slots=True)
+class DriftFound:
+    """The mean of an arm at a fidelity has changed, as its results show.
+
+    Args:
+        fidelity: its index.
+        arm: its index.
+        since: how many observations of the arm at the fidelity there had been when it most likely changed.
+        results: how many results of all arms there had been then.
+        before: the mean of the observations before.
+        after: that of those since, when it was found.
+    """
+
+    fidelity: int
+    arm: int
+    since: int
+    results: int
+    before: float
+    after: float
+
+
+@dataclass(frozen=True, slots=True)
+class ArmForgotten:
+    """The arm begins anew: its results until now do not count any more."""
+
+    arm: int
+
+
+@dataclass(frozen=True, slots=True)
+class TimePassed:
+    """So late it is: results fade until then, where their half-life is a time. In seconds since 1970."""
+
+    at: float
+
+
 Event: TypeAlias = (
     Asked
     | Told
@@ -217,6 +313,12 @@ Event: TypeAlias = (
     | BiasesWidened
     | StopSet
     | Decided
+    | ToldBatch
+    | ArmNoted
+    | SharesSet
+    | DriftFound
+    | ArmForgotten
+    | TimePassed
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -245,6 +347,12 @@ KINDS: tuple[type[Event], ...] = (
     BiasesWidened,
     StopSet,
     Decided,
+    ToldBatch,
+    ArmNoted,
+    SharesSet,
+    DriftFound,
+    ArmForgotten,
+    TimePassed,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

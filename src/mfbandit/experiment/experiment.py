@@ -1,17 +1,33 @@
 """Ask which play to make, tell what came of it: an experiment in memory."""
 
 import json
-import secrets
+import os
+import time
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import replace
+from dataclasses import asdict, replace
 from typing import Any, Self, overload
 
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import flag, number, positive, whole
-from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, KeptClaims, Play, Stats, audit, limit, refuting
+from mfbandit.core import (
+    LEVEL,
+    Audit,
+    Batch,
+    Bounds,
+    Counts,
+    Fidelities,
+    KeptClaims,
+    Play,
+    Reward,
+    Stats,
+    audit,
+    limit,
+    observed,
+    refuting,
+)
 from mfbandit.errors import (
     CapitalExhausted,
     Conflict,
@@ -25,6 +41,7 @@ from mfbandit.experiment import events
 from mfbandit.experiment.assumptions import Assumptions
 from mfbandit.experiment.checks import (
     SavedLabels,
+    arm_index,
     check_fidelity_names,
     check_is_policy,
     check_label,
@@ -33,12 +50,17 @@ from mfbandit.experiment.checks import (
     checked_choice,
     checked_labels,
     refuse_in_memory,
+    saved_labels,
     with_capital,
 )
 from mfbandit.experiment.confidence_answer import Confidence, checked_level
 from mfbandit.experiment.decisions import Decisions
+from mfbandit.experiment.difference_answer import Difference
+from mfbandit.experiment.drift_answer import Drift, drift_found, drifts_of, without_drifted
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmForgotten,
+    ArmNoted,
     ArmReinstated,
     ArmRestored,
     ArmRetired,
@@ -60,17 +82,23 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    SharesSet,
     StopSet,
+    TimePassed,
     Told,
     Unchanged,
+    told,
 )
+from mfbandit.experiment.fading import Clock, Fading
 from mfbandit.experiment.findings import Findings
 from mfbandit.experiment.headline import Headline, headline
 from mfbandit.experiment.history import History
 from mfbandit.experiment.incarnations import new_incarnation, play_id
 from mfbandit.experiment.incidents import incidents_of
 from mfbandit.experiment.intervals import bounds_of
+from mfbandit.experiment.lift import KeptLift, Lift
 from mfbandit.experiment.log_check import check_possible
+from mfbandit.experiment.memory import HalfLife, checked_memory, memory_from_record, memory_record
 from mfbandit.experiment.protocol import PastResult, Result, Status, plays_until_exhausted
 from mfbandit.experiment.recommendation import recommended
 from mfbandit.experiment.serialization import (
@@ -81,65 +109,84 @@ from mfbandit.experiment.serialization import (
     policy_from_record,
     policy_record,
 )
+from mfbandit.experiment.shares import NO_SHARES, Shares, shares_from_record, shares_record
 from mfbandit.experiment.state import State, concentrations
 from mfbandit.experiment.status import status_of
 from mfbandit.experiment.stopping import Sure, checked_rule, checked_stop, decision_text, stop_from_record, stop_record
-from mfbandit.policies import Policy, uses_biases
+from mfbandit.policies import MFAuto, Policy, uses_biases
 
 FAILURES_IN_A_ROW = 3
+MANY = (Counts, Batch)  # observations; a tuple, as that is looked up faster than a union
 
 
 class Experiment:
     r"""An experiment in memory: it asks for plays by a policy, and learns from what it is told.
 
-    With one play at a time this is the paper's algorithm, play for play. Plays can also be asked for ahead of
-    results, for many workers, and told in any order.
+    With one play at a time and :class:`~mfbandit.MFUCB` this is the paper's algorithm, play for play. Plays can also
+    be asked for ahead of results, for many workers, and told in any order.
 
     Args:
-        policy: the rule that picks plays.
+        policy: the rule that picks plays; :class:`~mfbandit.MFAuto` by default.
         arms: the options: their names, or how many there are.
         fidelities: costs, biases and noise of each fidelity.
         capital: what all plays together may cost; None is unlimited.
         widen: whether biases that results refute are raised at once, to those that :meth:`audit` suggests.
         stop: when it is sure enough, and hands out no more plays; None is never, unless the policy has a rule of its
             own, as :class:`~mfbandit.MFSure` does.
+        control: the arm that others are compared with, by its name or index; :meth:`lift` says by how much the best is
+            above it.
+        control_share: of the plays at the highest fidelity, for the control.
+        least_share: of these plays, for every active arm. Over any stretch of n plays an arm with share s gets at least
+            ⌊s·n⌋, whatever the policy chooses; a play that fails or expires is owed again.
+        memory: how long results count; None is for ever.
 
-    >>> from mfbandit import MFUCB, SubGaussian
+    >>> from mfbandit import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
-    >>> exp = Experiment(MFUCB(), arms=["ad-a", "ad-b"], fidelities=fid, capital=100)
+    >>> exp = Experiment(arms=["ad-a", "ad-b"], fidelities=fid, capital=100)
     >>> truth = {"ad-a": 0.2, "ad-b": 0.8}
     >>> for play in exp.plays():
     ...     exp.tell(play, reward=truth[play.label])
     >>> exp.best(), exp.spent
-    (1, 100.0)
+    (1, 96.0)
     """
 
-    def __init__(
+    def __init__(  # noqa: PLR0913 - options with names and defaults
         self,
-        policy: Policy,
+        policy: Policy | None = None,
         *,
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
         widen: bool = False,
         stop: Sure | None = None,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        memory: HalfLife | None = None,
     ) -> None:
+        policy = MFAuto() if policy is None else policy
         check_is_policy(policy)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if not isinstance(arms, SavedLabels):
             check_fidelity_names(fidelities)
-        self._state = State(policy, fidelities, checked_labels(arms), stop=checked_stop(stop))
+        labels = checked_labels(arms)
+        index = None if control is None else arm_index("control", control, labels)
+        shares = Shares(index, control_share, least_share)
+        shares.check(len(labels))
+        self._state = State(
+            policy, fidelities, labels, stop=checked_stop(stop), shares=shares, memory=checked_memory(memory)
+        )
         # Asking once on trial shows at once that a policy lacks something, such as biases.
         start = self._state.stats
         checked_choice(policy, start, fidelities)
         self._state.capital = None if capital is None else checked_capital(capital, policy, fidelities, start)
         self._assumed = fidelities, Assumptions.of(fidelities)
-        self._id = secrets.token_hex(6)
+        self._id = os.urandom(6).hex()
         self._first: dict[str, Any] = {
             "policy": policy_record(policy),
             "fidelities": fidelities_record(fidelities),
-            "arms": list(self._state.labels),
+            "arms": arms if isinstance(arms, SavedLabels) else saved_labels(self._state.labels),
             "capital": self._state.capital,
         }
         self._widen = flag("widen", widen)
@@ -147,9 +194,15 @@ class Experiment:
             self._first["widen"] = True
         if stop is not None:
             self._first["stop"] = stop_record(stop)
+        if shares != NO_SHARES:
+            self._first["shares"] = shares_record(shares)
+        if memory is not None:
+            self._first["memory"] = memory_record(memory)
+        self.clock: Clock = time.time  # by which results fade; a store has its own
         self._log: list[Event] = []
         self._claims = KeptClaims()
         self._decisions = Decisions(self)
+        self._kept_lift = KeptLift()
         self._opened: Opened | None = None  # what the next ask says first
 
     def __repr__(self) -> str:
@@ -191,6 +244,27 @@ class Experiment:
     def stop(self) -> Sure | None:
         """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
         return self._state.stop
+
+    @property
+    def shares(self) -> Shares:
+        """The control, and the shares of arms of the plays at the highest fidelity.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> fid = Fidelities([1], concentration=Bounded())
+        >>> Experiment(UCB(), arms=["a", "b"], fidelities=fid, control="b", control_share=0.1).shares
+        Shares(control=1, control_share=0.1, least_share=0.0)
+        """
+        return self._state.shares
+
+    @property
+    def memory(self) -> HalfLife | None:
+        """How long results count; None is for ever."""
+        return None if self._state.fading is None else self._state.fading.memory
+
+    @property
+    def remembers(self) -> bool:
+        """Whether the policy keeps something between results, such as a fitted model."""
+        return self._state.remembers
 
     @property
     def may_stop(self) -> bool:
@@ -319,7 +393,12 @@ class Experiment:
     @property
     def results_at(self) -> list[int]:
         """How many results there are at each fidelity."""
-        return [int(count) for count in self._state.stats.counts.sum(axis=1)]
+        return [int(count) for count in self._state.results_at]
+
+    @property
+    def observations_at(self) -> list[int]:
+        """How many observations the results at each fidelity are; one each, unless told with counts or weights."""
+        return [int(count) for count in self._state.observations_at]
 
     @property
     def pending_count(self) -> int:
@@ -336,7 +415,7 @@ class Experiment:
         >>> exp.history.rewards.tolist()
         [0.5]
         """
-        return History(*self._state.plays.results())
+        return self._state.plays.results()
 
     def status(self) -> Status:
         """State, capital, results, pending plays and the best arm so far, as a dictionary for JSON.
@@ -371,7 +450,8 @@ class Experiment:
         >>> exp.headline()
         Headline(best=0, doubt=None, runner_up=None)
         """
-        return headline(self._state.policy, self._state.stats, self._state.fidelities, self._refuted_fidelities)
+        state = self._state
+        return headline(state.policy, state.stats, state.fidelities, self._refuted_fidelities, state.stale)
 
     def bounds(self, rho: float | None = None) -> Bounds:
         """Plays, means, widths and bounds of every arm at every fidelity, by results alone.
@@ -412,6 +492,56 @@ class Experiment:
         """
         return self.findings().confidence(checked_level(level))
 
+    def difference(self, first: int | str, second: int | str, level: float = LEVEL) -> Difference:
+        """By how much one arm is better than another, by their indices or names; how sure that is.
+
+        It may be looked at after every result, for whichever arms: a valid answer is wrong for any of them at some time
+        in at most 1 − level of all experiments.
+
+        Args:
+            first: an arm.
+            second: another one.
+            level: of the interval, between 0 and 1.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([("a", 0, 1.0, None)] * 20 + [("b", 0, 0.0, None)] * 20)
+        >>> print(exp.difference("a", "b").sentence)
+        Over 99.9 % sure that a is better than b (valid whenever you look): by 0.64 to 1 at 95 %.
+        """
+        return self.findings().difference(*self.two_arms(first, second), checked_level(level))
+
+    def lift(self, level: float = LEVEL) -> Lift | None:
+        """By how much the best arm so far is above the control, at the highest fidelity.
+
+        If the control is the best so far, it is said of the best of the others. The interval may be looked at after
+        every result, as that of :meth:`difference`.
+
+        Args:
+            level: of the interval, between 0 and 1.
+
+        >>> from mfbandit import UCB, Rate
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Rate()), control="a")
+        >>> _ = exp.add_results([("a", 0, Counts(200, 10_000), None), ("b", 0, Counts(400, 10_000), None)])
+        >>> print(exp.lift())
+        b is above the control a by 0.764 to 3.28 percentage points (observed 2), 38 % to 164 % of its observed rate,
+            at 95 % (valid whenever you look).
+        """
+        return self._kept_lift.now(checked_level(level), self._state, self.findings)
+
+    def two_arms(self, first: int | str, second: int | str) -> tuple[int, int]:
+        """The indices of two arms that are to be compared.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.two_arms("b", 0)
+        (1, 0)
+        """
+        arms = self._arm(first), self._arm(second)
+        if arms[0] == arms[1]:
+            raise InvalidArgument(f"the arms to compare must be two, got {self._state.labels[arms[0]]!r} twice")
+        return arms
+
     def is_sure(self, rule: Sure) -> bool:
         """Whether it is sure enough by this rule now; :meth:`confidence` says how sure. It changes nothing.
 
@@ -446,7 +576,24 @@ class Experiment:
         >>> exp.audit().alarm
         False
         """
-        return audit(self._state.stats, self._state.fidelities, self.arms)
+        return audit(without_drifted(self._state.stats, self._state.stale), self._state.fidelities, self.arms)
+
+    def drift(self) -> tuple[Drift, ...]:
+        """The means that have changed, by fidelity and arm; see :mod:`mfbandit.core.drift`.
+
+        Each arm is looked at as its results come, at each fidelity whose noise is ``SubGaussian``, ``Bounded`` or
+        ``Rate``. In 99 of 100 experiments no mean that stays the same is ever said to have changed. What is found is an
+        event in the log, and no claim about that arm is made from then on, until :meth:`forget` begins it anew. Its
+        results do not count for the test of the biases: a change is not blamed on them.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([("a", 0, 1.0, None)] * 40 + [("a", 0, 0.0, None)] * 40)
+        >>> (found,) = exp.drift()
+        >>> found.label, found.since, found.before, round(found.after, 2)
+        ('a', 35, 1.0, 0.11)
+        """
+        return drifts_of(self._state)
 
     # The verbs
 
@@ -512,16 +659,30 @@ class Experiment:
         return plays_until_exhausted(self, until)
 
     def tell(
-        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+        self,
+        play: Play | str,
+        reward: Reward | None = None,
+        cost: float | None = None,
+        *,
+        successes: int | None = None,
+        trials: int | None = None,
+        weight: int | None = None,
+        sd: float | None = None,
+        request_key: str | None = None,
     ) -> None:
-        """Take in the result of a play, in any order.
+        """Take in the result of a play, in any order: a reward, or many observations of 0 and 1, or their mean.
 
         The same result told again changes nothing.
 
         Args:
             play: the play, or its id.
             reward: what was observed: finite, at most 1e150 in size, and within the range if noise is ``Bounded``.
+                With ``weight`` it is the mean of so many observations.
             cost: what the play really cost, where that is not the cost of its fidelity.
+            successes: in place of a reward, how many of the ``trials`` were 1; all others were 0.
+            trials: how many observations of 0 and 1 there are.
+            weight: how many observations ``reward`` is the mean of.
+            sd: the sample standard deviation of these observations, if it is known.
             request_key: for experiments in a store or at a service; None in memory.
 
         Raises:
@@ -534,9 +695,14 @@ class Experiment:
         >>> exp.tell(play, 0.5, cost=0.75)
         >>> exp.spent
         0.75
+        >>> exp.tell(exp.ask(), successes=37, trials=1000)
+        >>> exp.spent, exp.stats.counts.tolist(), exp.stats.sums.tolist()
+        (1.75, [[1001]], [[37.5]])
         """
         if request_key is not None:
             refuse_in_memory(request_key=request_key)
+        if successes is not None or trials is not None or weight is not None or sd is not None:
+            reward = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._learn(event)
@@ -545,9 +711,10 @@ class Experiment:
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused.
 
-        >>> from mfbandit import UCB, Bounded
+        >>> from mfbandit import UCB, Bounded, Counts
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
-        >>> exp.tell_many([(play, 0.5, None) for play in exp.ask(2)])
+        >>> first, second = exp.ask(2)
+        >>> exp.tell_many([(first, 0.5, None), (second, Counts(37, 1000), None)])
         >>> exp.spent
         2.0
         """
@@ -647,9 +814,11 @@ class Experiment:
         pairs = self._pairs(results)
         if pairs:
             self._say_opened()
-        for asked, told in pairs:
+        for asked, result in pairs:
             self._add(asked)
-            self._learn(told)
+            self._learn(result)
+        if self._state.quota is not None and pairs:  # these were not handed out: they are no part of any share
+            self._add(SharesSet(shares_record(self._state.shares)))
         self._decide()
         return [self.play(asked.play) for asked, _ in pairs]
 
@@ -665,6 +834,7 @@ class Experiment:
         check_label(label)
         if label in self._state.index:
             raise InvalidArgument(f"arms must have different names, got {label!r} twice")
+        self._state.shares.check(self._taking_part + 1)
         self._add(ArmAdded(label))
         return len(self._state.labels) - 1
 
@@ -684,6 +854,9 @@ class Experiment:
         if len(self._state.retired) + 1 == len(self._state.labels):
             label = self._state.labels[index]
             raise InvalidArgument(f"arm must not be the last one to be retired, got arm {index} ({label!r})")
+        if index == self._state.shares.control:
+            label = self._state.labels[index]
+            raise InvalidArgument(f"arm must not be the control to be retired, got {label!r}; set_shares names another")
         self._add(ArmRetired(index))
         self._decide()
 
@@ -706,9 +879,29 @@ class Experiment:
         if not retired and not aside:
             raise InvalidArgument(f"arm must be one that was retired or set aside, got arm {index}, which was not")
         if retired:
+            self._state.shares.check(self._taking_part + 1)
             self._add(ArmReinstated(index))
         if aside:
             self._add(ArmRestored(index))
+
+    def forget(self, arm: int | str, *, request_key: str | None = None) -> None:
+        """Begin an arm anew, by its index or name: its results until now do not count any more.
+
+        What was paid stays paid, and the log keeps everything. Results told from now on count, also those of pending
+        plays. For claims about the best arm it is a new arm, which needs a little more evidence.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> _ = exp.add_results([("a", 0, 1.0, None), ("b", 0, 0.5, None)])
+        >>> exp.forget("a")
+        >>> exp.stats.counts.tolist(), exp.spent, exp.ask().label
+        ([[0, 1]], 2.0, 'a')
+        """
+        refuse_in_memory(request_key=request_key)
+        index = self._arm(arm)
+        if self._state.told_stats.counts[:, index].any():
+            self._add(ArmForgotten(index))
+            self._decide()
 
     def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken.
@@ -852,20 +1045,64 @@ class Experiment:
             self._add(StopSet(stop_record(rule)))
             self._decide()
 
-    def note(self, text: str, *, request_key: str | None = None) -> None:
+    def set_shares(
+        self,
+        *,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        request_key: str | None = None,
+    ) -> None:
+        """Let arms have these shares of the plays at the highest fidelity from now on; what is left out is none.
+
+        Plays are counted from here.
+
+        Args:
+            control: the arm that others are compared with, by its name or index.
+            control_share: of the plays at the highest fidelity, for the control.
+            least_share: of these plays, for every active arm.
+            request_key: for experiments in a store or at a service; None in memory.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> exp.set_shares(control="a", control_share=0.5)
+        >>> [play.label for play in exp.ask(4)].count("a")
+        2
+        >>> exp.set_shares(control="a", control_share=1.5)
+        Traceback (most recent call last):
+        mfbandit.errors.InvalidArgument: control_share must be 0, or 1e-06 to 1, got 1.5
+        """
+        refuse_in_memory(request_key=request_key)
+        index = None if control is None else arm_index("control", control, self._state.labels)
+        if index in self._state.retired:
+            raise InvalidArgument(f"control must be an arm that takes part, got {control!r}, which is retired")
+        shares = Shares(index, control_share, least_share)
+        shares.check(self._taking_part)
+        if shares != self._state.shares:
+            self._add(SharesSet(shares_record(shares)))
+
+    def note(self, text: str, *, arm: int | str | None = None, request_key: str | None = None) -> None:
         """Write something into the log, for people.
+
+        Args:
+            text: what to remember.
+            arm: the arm that it is about, by its index or name; None where it is about none.
+            request_key: has no use in memory.
 
         >>> from mfbandit import UCB, Bounded
         >>> exp = Experiment(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()))
         >>> exp.note("the landing page changed today")
         >>> exp.log
         (Noted(text='the landing page changed today'),)
+        >>> exp.note("its picture was replaced", arm=1)
+        >>> exp.log[-1]
+        ArmNoted(arm=1, text='its picture was replaced')
         """
         refuse_in_memory(request_key=request_key)
         if not isinstance(text, str) or not text.strip():
             raise InvalidArgument(f"text must not be empty, got {text!r}")
         check_text("text must be", text)
-        self._add(Noted(text))
+        self._add(Noted(text) if arm is None else ArmNoted(self._arm(arm), text))
 
     def with_patience(self, seconds: float) -> Self:
         """The experiment itself: in memory nothing is waited for.
@@ -939,6 +1176,8 @@ class Experiment:
             capital=definition["capital"],
             widen=definition.get("widen", False),
             stop=stop_from_record(definition.get("stop")),
+            **asdict(shares_from_record(definition.get("shares"))),
+            memory=memory_from_record(definition.get("memory")),
         )
         experiment._id = str(definition["id"])
         return experiment
@@ -1064,17 +1303,26 @@ class Experiment:
 
     def _learn(self, event: Told) -> None:
         """Take in a result, and what follows from it: its arm works after all, or refutes a bias for the first time."""
+        if self._state.fading is not None:
+            self._say_time(self._state.fading)
         self._add(event)
         arm = self._state.plays.arms[event.play]
         if arm in self._state.aside:
             self._add(ArmRestored(arm))
+        if self._state.changes.next is not None and (drift := drift_found(self._state, event)) is not None:
+            self._add(drift)
         if uses_biases(self._state.policy):
             self._say_refuted(self._assumptions.refuted_by(event.play, self._state))
+
+    def _say_time(self, fading: Fading) -> None:
+        """Let results fade until now, where their half-life is a time and enough of it has passed."""
+        if fading.memory.seconds is not None and fading.is_due(now := self.clock()):
+            self._add(TimePassed(now))
 
     def _test_biases(self) -> None:
         """Say so in the log if results so far refute what is assumed from now on."""
         if uses_biases(self._state.policy):
-            found = refuting(self._state.stats, self._state.fidelities)
+            found = refuting(without_drifted(self._state.stats, self._state.stale), self._state.fidelities)
             self._say_refuted([one for one in found if one[:2] not in self._state.refuted])
 
     def _decide(self) -> None:
@@ -1097,6 +1345,8 @@ class Experiment:
             raise ExperimentDecided(self._decided_text(self._state.decided))
         if self._state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
+        if self._state.fading is not None:
+            self._say_time(self._state.fading)
         arm, fidelity = self._fitting()
         self._say_opened()
         number = len(self._state.plays)
@@ -1132,7 +1382,16 @@ class Experiment:
                 f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
                 f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings them back)"
             )
-        return checked_choice(self._state.policy, stats, self._state.fidelities)
+        arm, fidelity = checked_choice(self._state.policy, stats, self._state.fidelities)
+        quota = self._state.quota
+        if quota is not None and fidelity == len(self._state.fidelities) - 1:
+            arm = quota.arm(arm, stats.active)
+        return arm, fidelity
+
+    @property
+    def _taking_part(self) -> int:
+        """The number of arms that have a share, now or once they are no longer set aside."""
+        return len(self._state.labels) - len(self._state.retired)
 
     def _number(self, play: Play | str) -> int:
         name = play.id if isinstance(play, Play) else str(play)
@@ -1161,23 +1420,26 @@ class Experiment:
                 raise Conflict(f"only a pending play can be renewed, got {known}")
         return numbers
 
-    def _result(self, play: Play | str, reward: float, cost: float | None) -> Told:
+    def _result(self, play: Play | str, reward: Reward | None, cost: float | None) -> Told:
         at = self._number(play)
         fidelity = self._state.plays.fidelities[at]
         paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
-        return Told(at, self._reward(reward, fidelity), paid)
+        return self._told(at, reward, fidelity, paid)
 
-    def _reward(self, reward: float, fidelity: int) -> float:
+    def _told(self, at: int, reward: Reward | None, fidelity: int, paid: float) -> Told:
+        if isinstance(reward, MANY):
+            self._assumptions.check_observations(reward, fidelity)
+            return told(at, reward, paid)
         value = number("reward", reward)
         self._assumptions.check_reward(value, fidelity)
-        return value
+        return Told(at, value, paid)
 
     def _pairs(self, results: Iterable[PastResult]) -> list[tuple[Asked, Told]]:
         first = len(self._state.plays)
         return [self._past(first + i, *result) for i, result in enumerate(results)]
 
     def _past(
-        self, at: int, arm: int | str, fidelity: int, reward: float, cost: float | None = None, name: str | None = None
+        self, at: int, arm: int | str, fidelity: int, reward: Reward, cost: float | None = None, name: str | None = None
     ) -> tuple[Asked, Told]:
         if name is not None:
             refuse_in_memory(id=name)
@@ -1187,7 +1449,7 @@ class Experiment:
         if not 0 <= whole("fidelity", fidelity) < len(self._state.fidelities):
             raise InvalidArgument(f"fidelity must lie in 0 to {len(self._state.fidelities) - 1}, got {fidelity}")
         paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
-        return Asked(at, index, int(fidelity)), Told(at, self._reward(reward, fidelity), paid)
+        return Asked(at, index, int(fidelity)), self._told(at, reward, fidelity, paid)
 
     def _is_new(self, event: Told | Failed) -> bool:
         if self._state.plays.takes_outcome(event.play):

@@ -1,7 +1,7 @@
 """The headline of an experiment: its best arm so far, and whether that is in doubt."""
 
 import math
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 from dataclasses import dataclass, replace
 
 from mfbandit._internal.formatting import plain
@@ -29,18 +29,25 @@ class Headline:
     runner_up: int | None = None
 
 
-def headline(policy: Policy, stats: Stats, fidelities: Fidelities, refuted: Sequence[int] = ()) -> Headline:
+def headline(
+    policy: Policy,
+    stats: Stats,
+    fidelities: Fidelities,
+    refuted: Sequence[int] = (),
+    drifted: Collection[tuple[int, int]] = (),
+) -> Headline:
     """Say which arm is the best so far, and whether that is in doubt.
 
-    It is in doubt if a bias is refuted, if the best arm has no result at the highest fidelity, or if its results at two
-    fidelities differ by more than the bias and three standard deviations. The last two are not a refutation, but a
-    reason not to trust a narrow interval.
+    It is in doubt if a bias is refuted, if the best arm's mean has changed, if it has no result at the highest
+    fidelity, or if its results at two fidelities differ by more than the bias and three standard deviations. The last
+    two are not a refutation, but a reason not to trust a narrow interval.
 
     Args:
         policy: the rule that picks plays.
         stats: all results.
         fidelities: the fidelities.
         refuted: the fidelities whose biases are refuted.
+        drifted: the means that have changed, by fidelity and arm.
 
     >>> from mfbandit import MFUCB, SubGaussian
     >>> fid = Fidelities([1, 10], [0.1, 0], SubGaussian(0.1))
@@ -53,7 +60,8 @@ def headline(policy: Policy, stats: Stats, fidelities: Fidelities, refuted: Sequ
         best = recommended(policy, stats, fidelities, refuted)
     except NoResults:
         return Headline(None)
-    doubt = _refuted(fidelities, refuted) or _untested(stats, best) or _contradiction(policy, stats, fidelities, best)
+    doubt = _refuted(fidelities, refuted) or _changed(fidelities, drifted, best) or _untested(stats, best)
+    doubt = doubt or _contradiction(policy, stats, fidelities, best)
     return Headline(best, doubt, None if doubt is None else _runner_up(policy, stats, fidelities, refuted, best))
 
 
@@ -62,6 +70,11 @@ def _refuted(fidelities: Fidelities, refuted: Sequence[int]) -> str | None:
         return None
     names = ", ".join(fidelities.labels[m] for m in refuted)
     return f"results refute the assumed bias of fidelity {names}"
+
+
+def _changed(fidelities: Fidelities, drifted: Collection[tuple[int, int]], best: int) -> str | None:
+    names = [fidelities.labels[m] for m, arm in sorted(drifted) if arm == best]
+    return f"its mean at fidelity {', '.join(names)} has changed, and old results count" if names else None
 
 
 def _untested(stats: Stats, best: int) -> str | None:

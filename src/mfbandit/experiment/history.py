@@ -14,13 +14,36 @@ class History:
     Args:
         arms: indices of arms.
         fidelities: indices of fidelities.
-        rewards: what was observed.
+        rewards: what was observed; the mean where a result is many observations.
         costs: what the plays really cost.
+        weights: how many observations each result is.
+        sums: of the observations of each result.
     """
 
     arms: IntArray
     fidelities: IntArray
     rewards: FloatArray
+    costs: FloatArray
+    weights: IntArray
+    sums: FloatArray
+
+
+@dataclass(frozen=True, eq=False)
+class ArmHistory:
+    """The results of one arm in the order in which they were told; arrays of shape (n,).
+
+    Args:
+        numbers: of all results, which ones they are, from 1.
+        fidelities: indices of fidelities.
+        rewards: what was observed; the mean where a result is many observations.
+        weights: how many observations each result is.
+        costs: what the plays really cost.
+    """
+
+    numbers: IntArray
+    fidelities: IntArray
+    rewards: FloatArray
+    weights: IntArray
     costs: FloatArray
 
 
@@ -34,9 +57,11 @@ class NextResults:
         first_arms: how many arms there were at the beginning.
         changes: arms that came or went at any time: how many results there were before, the arm, and whether it takes
             part from then on.
+        forgotten: arms that were begun anew at any time: how many results there were before, and the arm.
     """
 
     history: History
     fidelities: Fidelities
     first_arms: int
     changes: Sequence[tuple[int, int, bool]]
+    forgotten: Sequence[tuple[int, int]] = ()

@@ -4,8 +4,8 @@ A backup that is restored, or a copy that goes on twice, hands out the same numb
 that an experiment is opened, plays get another incarnation into their ids, and no id ever means two plays.
 """
 
+import os
 import re
-import secrets
 from bisect import bisect_right
 
 PATTERN = re.compile(r"[0-9a-z]{1,32}")
@@ -18,7 +18,7 @@ def new_incarnation() -> str:
     >>> PATTERN.fullmatch(new_incarnation()) is not None
     True
     """
-    return secrets.token_hex(RANDOM_BYTES)
+    return os.urandom(RANDOM_BYTES).hex()
 
 
 class Incarnations:

@@ -1,14 +1,15 @@
-"""Warnings about what goes wrong around the plays: arms set aside, capital overspent, a rule that cannot be met."""
+"""Warnings about what goes wrong: arms that changed or were set aside, capital overspent, a rule not to be met."""
 
 from mfbandit._internal.formatting import readable
 from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit.core import limit
 from mfbandit.experiment.decisions import can_be_met
+from mfbandit.experiment.drift_answer import drift_warnings
 from mfbandit.experiment.state import State
 
 
 def incidents_of(state: State, failures: int) -> list[str]:
-    """Warn of every arm that is set aside, by name, of spending beyond the capital, and of a rule that cannot be met.
+    """Warn of arms that have changed or are set aside, by name, of spending beyond the capital, and of a rule not met.
 
     Args:
         state: of the experiment.
@@ -21,7 +22,7 @@ def incidents_of(state: State, failures: int) -> list[str]:
     >>> incidents_of(exp.folded, failures=3)
     ['WARNING: ad-1 was set aside after 3 failures in a row; `restore_arm` brings it back']
     """
-    found = (*_set_aside(state, failures), *_overspent(state), *_cannot_stop(state))
+    found = (*drift_warnings(state), *_set_aside(state, failures), *_overspent(state), *_cannot_stop(state))
     return [f"WARNING: {text}" for text in found]
 
 
@@ -44,5 +45,6 @@ def _overspent(state: State) -> list[str]:
 def _cannot_stop(state: State) -> list[str]:
     if state.stop is None or can_be_met(state.stop, state):
         return []
-    rule = "the rule for stopping cannot be met, as nothing is known of the noise"
+    why = "old results fade" if state.fades else "nothing is known of the noise"
+    rule = f"the rule for stopping cannot be met, as {why}"
     return [f"{rule}; `set_stop` with estimates=True lets an estimate do"]

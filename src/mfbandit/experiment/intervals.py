@@ -44,4 +44,6 @@ def _policys_own(policy: HasIntervals, stats: Stats, fidelities: Fidelities, lab
     lower, upper, widths = np.full(shape, -np.inf), np.full(shape, np.inf), np.full(shape, np.inf)
     lower[-1], upper[-1] = policy.intervals(stats, fidelities)
     widths[-1] = (upper[-1] - lower[-1]) / 2
-    return Bounds(labels, fidelities.labels, stats.counts.copy(), stats.means, widths, lower, upper, POSTERIOR)
+    number = None if stats.extra is None else stats.counts.copy()
+    plays, means = stats.results.copy(), stats.means
+    return Bounds(labels, fidelities.labels, plays, means, widths, lower, upper, POSTERIOR, number)

@@ -30,7 +30,7 @@ def with_learned_noise(stats: Stats, fidelities: Fidelities) -> tuple[Fidelities
     """
     counts = np.maximum(stats.counts, 1)
     within = np.maximum(stats.squares - stats.sums * stats.sums / counts, 0.0).sum(axis=1)
-    freedom = np.maximum(stats.counts - 1, 0).sum(axis=1)
+    freedom = stats.freedom.sum(axis=1)
     scales = [math.sqrt(w / max(1, int(f))) for w, f in zip(within.tolist(), freedom.tolist(), strict=True)]
     enough = (freedom >= LEAST_FREEDOM) & (np.array(scales) > SMALLEST_NUMBER)
     tails = [SubGaussian(scale if scale > SMALLEST_NUMBER else 1.0) for scale in scales]

@@ -5,10 +5,12 @@ from array import array
 import numpy as np
 from numpy.typing import NDArray
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import IntArray
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment.codec import CODES, Packed
-from mfbandit.experiment.events import Expired, Failed, Told
+from mfbandit.experiment.codec import Packed, PackedLog, is_kind, is_told
+from mfbandit.experiment.events import Expired, Failed, Told, ToldBatch
+from mfbandit.experiment.history import ArmHistory, History
+from mfbandit.experiment.sums import Batches
 
 PENDING, TOLD, FAILED, EXPIRED = range(4)
 
@@ -30,6 +32,7 @@ class PlayTable:
         self.rewards = array("d")
         self.costs = array("d")
         self.told = array("q")  # numbers of plays in the order of their results
+        self.batches: dict[int, ToldBatch] = {}  # results of many observations, by the numbers of plays
 
     def __len__(self) -> int:
         return len(self.states)
@@ -58,15 +61,15 @@ class PlayTable:
         """
         match self.states[play]:
             case 1:
-                return Told(play, self.rewards[play], self.costs[play])
+                return self.batches.get(play) or Told(play, self.rewards[play], self.costs[play])
             case 2:
                 return Failed(play, self.costs[play])
             case 3:
                 return Expired(play)
         return None
 
-    def results(self, first: int = 0, last: int | None = None) -> tuple[IntArray, IntArray, FloatArray, FloatArray]:
-        """Arms, fidelities, rewards and costs of results, in the order of telling; each of shape (N,).
+    def results(self, first: int = 0, last: int | None = None) -> History:
+        """Results in the order of telling.
 
         Args:
             first: the number of the first result, from 0.
@@ -75,13 +78,46 @@ class PlayTable:
         >>> plays = PlayTable()
         >>> plays.add(arm=3, fidelity=1)
         >>> plays.settle(0, TOLD, reward=0.5, cost=10.0)
-        >>> [part.tolist() for part in plays.results()], plays.results(first=1)[0].shape
-        ([[3], [1], [0.5], [10.0]], (0,))
+        >>> plays.results().rewards.tolist(), plays.results(first=1).arms.shape
+        ([0.5], (0,))
         """
         told = np.frombuffer(self.told, np.int64)[first:last]
         fidelities, arms = self.where(told)
         rewards, costs = np.frombuffer(self.rewards)[told], np.frombuffer(self.costs)[told]
-        return arms.astype(np.int64), fidelities.astype(np.int64), rewards, costs
+        many = self.observed(told)
+        weights, sums = np.ones(len(told), dtype=np.int64), rewards.copy()
+        weights[many.places], sums[many.places] = many.numbers, many.totals
+        return History(arms.astype(np.int64), fidelities.astype(np.int64), rewards, costs, weights, sums)
+
+    def of_arm(self, arm: int) -> ArmHistory:
+        """Results of one arm, in the order of telling.
+
+        >>> plays = PlayTable()
+        >>> for arm in (3, 4):
+        ...     plays.add(arm, fidelity=1)
+        ...     plays.settle(arm - 3, TOLD, reward=0.5, cost=10.0)
+        >>> plays.of_arm(4).numbers.tolist(), plays.of_arm(4).costs.tolist()
+        ([2], [10.0])
+        """
+        told = np.frombuffer(self.told, np.int64)
+        places = np.flatnonzero(np.frombuffer(self.arms, np.intc)[told] == arm)
+        plays = told[places]
+        many, weights = self.observed(plays), np.ones(len(plays), dtype=np.int64)
+        weights[many.places] = many.numbers
+        fidelities = np.frombuffer(self.fidelities, np.short)[plays].astype(np.int64)
+        rewards, costs = np.frombuffer(self.rewards)[plays], np.frombuffer(self.costs)[plays]
+        return ArmHistory(places + 1, fidelities, rewards, weights, costs)
+
+    def observed(self, plays: IntArray) -> Batches:
+        """What those of many results add that are many observations.
+
+        Args:
+            plays: numbers of plays that were told.
+        """
+        if not self.batches:
+            return Batches.of([], [])
+        found = [(place, self.batches[play]) for place, play in enumerate(plays.tolist()) if play in self.batches]
+        return Batches.of([place for place, _ in found], [event.observed for _, event in found])
 
     def where(self, plays: IntArray) -> tuple[NDArray[np.short], NDArray[np.intc]]:
         """Fidelities and arms of many plays.
@@ -114,6 +150,11 @@ class PlayTable:
         self.rewards.append(0.0)
         self.costs.append(0.0)
 
+    def settle_batch(self, event: ToldBatch) -> None:
+        """Write down a result of many observations."""
+        self.settle(event.play, TOLD, reward=event.reward, cost=event.cost)
+        self.batches[event.play] = event
+
     def settle(self, play: int, state: int, *, reward: float = 0.0, cost: float = 0.0) -> None:
         """Write down what came of a play."""
         self.states[play] = state
@@ -134,16 +175,16 @@ class PlayTable:
         self.rewards.frombytes(bytes(8 * len(asked)))
         self.costs.frombytes(bytes(8 * len(asked)))
 
-    def settle_all(self, rows: Packed) -> None:
-        """Write down packed ``Told``, ``Failed`` and ``Expired`` events; a late result overrides an expiry."""
-        kinds = rows["kind"]
+    def settle_all(self, log: PackedLog) -> None:
+        """Write down results, failures and expired leases; a late result overrides an expiry."""
+        rows = log.rows
         states = np.frombuffer(self.states, dtype=np.uint8)
         rewards, costs = np.frombuffer(self.rewards), np.frombuffer(self.costs)
-        states[rows["play"][kinds == CODES[Expired]]] = EXPIRED
-        for state, kind in ((FAILED, Failed), (TOLD, Told)):
-            settled = rows[kinds == CODES[kind]]
+        states[rows["play"][is_kind(rows, Expired)]] = EXPIRED
+        told = rows[is_told(rows)]
+        for state, settled in ((FAILED, rows[is_kind(rows, Failed)]), (TOLD, told)):
             states[settled["play"]] = state
             costs[settled["play"]] = settled["cost"]
-        told = rows[kinds == CODES[Told]]
+        self.batches.update(log.batches)
         rewards[told["play"]] = told["reward"]
         self.told.frombytes(told["play"].astype(np.int64).tobytes())

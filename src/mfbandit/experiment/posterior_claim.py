@@ -1,10 +1,10 @@
 """How likely the best arm is the best by a policy's own posterior: an estimate, corrected so that it is calibrated."""
 
 from dataclasses import dataclass
-from statistics import NormalDist
 
 import numpy as np
 
+from mfbandit._internal.quantiles import normal_quantile
 from mfbandit._internal.special import log_mills
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Stats, rivals_of
@@ -88,7 +88,7 @@ class Belief:
 
     def rivals(self, level: float) -> tuple[tuple[int, ...], tuple[float, ...]]:
         """List who may be ahead at the level, and by how much; the one that could be ahead by most first."""
-        quantile = NormalDist().inv_cdf(level)
+        quantile = normal_quantile(level)
         ahead = self.means[self.others] - self.means[self.arm] + quantile * self._apart
         at = np.flatnonzero(ahead > 0)
         order = at[np.lexsort((self.others[at], -ahead[at]))]

@@ -6,19 +6,26 @@
 from collections.abc import Iterable, Iterator, Sequence
 from typing import Any, NotRequired, Protocol, Self, TypeAlias, TypedDict, overload
 
-from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Reward, Stats
 from mfbandit.errors import CapitalExhausted, ExperimentDecided
 from mfbandit.experiment.confidence_answer import Confidence
+from mfbandit.experiment.difference_answer import Difference
+from mfbandit.experiment.drift_answer import Drift
 from mfbandit.experiment.events import Decided, Event
 from mfbandit.experiment.history import History
+from mfbandit.experiment.lift import Lift
+from mfbandit.experiment.memory import HalfLife
+from mfbandit.experiment.shares import Shares
 from mfbandit.experiment.stopping import Sure, checked_stop
 from mfbandit.policies import Policy
 
-Result: TypeAlias = tuple[Play | str, float, float | None]
-"""A play or its id, its reward, and what it really cost (None: what its fidelity costs)."""
+Result: TypeAlias = tuple[Play | str, Reward, float | None]
+"""A play or its id, its reward, and what it really cost (None: what its fidelity costs).
+
+The reward is a number, or a :class:`~mfbandit.Counts` or :class:`~mfbandit.Batch` of many observations."""
 
 PastResult: TypeAlias = (
-    tuple[int | str, int, float, float | None] | tuple[int | str, int, float, float | None, str | None]
+    tuple[int | str, int, Reward, float | None] | tuple[int | str, int, Reward, float | None, str | None]
 )
 """An arm or its name, a fidelity, a reward, what it cost (None: what its fidelity costs), and maybe an id.
 
@@ -41,6 +48,7 @@ class Status(TypedDict):
     lease: float | None
     events: int
     results: list[int]
+    observations: list[int]
     pending: int
     retired: list[int]
     set_aside: list[int]
@@ -54,6 +62,11 @@ class Status(TypedDict):
     stop: dict[str, Any] | None
     decided: dict[str, Any] | None
     decided_label: str | None
+    shares: dict[str, Any] | None
+    control_label: str | None
+    lift: dict[str, Any] | None
+    memory: dict[str, Any] | None
+    drift: list[dict[str, Any]]
     warnings: list[str]
 
 
@@ -100,6 +113,16 @@ class AnyExperiment(Protocol):
     @property
     def stop(self) -> Sure | None:
         """The rule for stopping; None: it goes on, unless the policy decides by a rule of its own."""
+        ...
+
+    @property
+    def shares(self) -> Shares:
+        """The control, and the shares of arms of the plays at the highest fidelity."""
+        ...
+
+    @property
+    def memory(self) -> HalfLife | None:
+        """How long results count; None is for ever."""
         ...
 
     @property
@@ -195,12 +218,24 @@ class AnyExperiment(Protocol):
         """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better."""
         ...
 
+    def difference(self, first: int | str, second: int | str, level: float = LEVEL) -> Difference:
+        """By how much one arm is better than another, by their indices or names; how sure that is."""
+        ...
+
+    def lift(self, level: float = LEVEL) -> Lift | None:
+        """By how much the best arm so far is above the control; None without a control or without results."""
+        ...
+
     def is_sure(self, rule: Sure) -> bool:
         """Whether it is sure enough by this rule now; it changes nothing."""
         ...
 
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
+        ...
+
+    def drift(self) -> tuple[Drift, ...]:
+        """The means that have changed, by fidelity and arm."""
         ...
 
     def to_json(self) -> str:
@@ -224,9 +259,18 @@ class AnyExperiment(Protocol):
         ...
 
     def tell(
-        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+        self,
+        play: Play | str,
+        reward: Reward | None = None,
+        cost: float | None = None,
+        *,
+        successes: int | None = None,
+        trials: int | None = None,
+        weight: int | None = None,
+        sd: float | None = None,
+        request_key: str | None = None,
     ) -> None:
-        """Take in the result of a play, in any order."""
+        """Take in the result of a play, in any order: a reward, successes and trials, or a mean and its weight."""
         ...
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
@@ -267,6 +311,10 @@ class AnyExperiment(Protocol):
         """Let an arm that was retired, or set aside after failures, take part again."""
         ...
 
+    def forget(self, arm: int | str, *, request_key: str | None = None) -> None:
+        """Begin an arm anew, by its index or name: its results until now do not count any more."""
+        ...
+
     def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
         ...
@@ -291,8 +339,19 @@ class AnyExperiment(Protocol):
         """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
         ...
 
-    def note(self, text: str, *, request_key: str | None = None) -> None:
-        """Write something into the log, for people."""
+    def set_shares(
+        self,
+        *,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        request_key: str | None = None,
+    ) -> None:
+        """Let arms have these shares of the plays at the highest fidelity from now on; what is left out is none."""
+        ...
+
+    def note(self, text: str, *, arm: int | str | None = None, request_key: str | None = None) -> None:
+        """Write something into the log, for people; maybe about an arm, by its index or name."""
         ...
 
     def with_patience(self, seconds: float) -> Self:

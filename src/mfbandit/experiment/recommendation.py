@@ -55,8 +55,9 @@ def without_fidelities(stats: Stats, dropped: Iterable[int]) -> Stats:
     if not rows:
         return stats
     copy = stats.copy()
-    for array in (copy.counts, copy.sums, copy.squares):
-        array[rows] = 0
+    for array in (copy.counts, copy.sums, copy.squares, copy.extra, copy.unseen):
+        if array is not None:
+            array[rows] = 0
     return copy
 
 

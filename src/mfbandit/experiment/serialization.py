@@ -6,13 +6,13 @@ from dataclasses import MISSING, asdict, is_dataclass
 from dataclasses import fields as dataclass_fields
 from typing import Any, TypeVar
 
-from mfbandit.core import Bounded, Concentration, Fidelities, SubGaussian
+from mfbandit.core import Bounded, Concentration, Fidelities, Rate, SubGaussian
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import POLICIES, Policy
 
 Thing = TypeVar("Thing")
 FORMAT = 1  # of an experiment's JSON
-CONCENTRATIONS: tuple[type[Concentration], ...] = (SubGaussian, Bounded)
+CONCENTRATIONS: tuple[type[Concentration], ...] = (SubGaussian, Bounded, Rate)
 
 
 def policy_record(policy: Policy) -> dict[str, Any]:
@@ -116,8 +116,13 @@ def _record(thing: object, known: tuple[type, ...]) -> dict[str, Any]:
     kind = type(thing)
     # A class of the user's own may have the name of one of ours: its module keeps them apart.
     name = kind.__name__ if kind in known else f"{kind.__module__}.{kind.__qualname__}"
-    fields = asdict(thing) if is_dataclass(thing) and not isinstance(thing, type) else {}
-    return {"name": name, **fields}
+    if not is_dataclass(thing) or isinstance(thing, type):
+        return {"name": name}
+    # A parameter that is not set says nothing, so that records from before it are the same.
+    unset = {field.name for field in dataclass_fields(thing) if field.default is None}
+    fixed = {field.name for field in dataclass_fields(thing) if not field.init}
+    values = {field: value for field, value in asdict(thing).items() if value is not None or field not in unset}
+    return {"name": name, **{field: value for field, value in values.items() if field not in fixed}}
 
 
 def _revive(what: str, known: tuple[type[Thing], ...], record: dict[str, Any]) -> Thing:

@@ -8,10 +8,15 @@ from typing import Any
 
 import numpy as np
 
-from mfbandit.core import Concentration, Fidelities, Roster, Stats
-from mfbandit.experiment.codec import CODES, Packed, PackedLog
+from mfbandit._internal.typing import IntArray
+from mfbandit.core import Concentration, Fidelities, Observed, Roster, Stats
+from mfbandit.core.drift import FIRST_MARK
+from mfbandit.experiment.change_points import ChangePoints
+from mfbandit.experiment.codec import CODES, Packed, PackedLog, is_kind, is_told
 from mfbandit.experiment.events import (
     ArmAdded,
+    ArmForgotten,
+    ArmNoted,
     ArmReinstated,
     ArmRestored,
     ArmRetired,
@@ -22,6 +27,7 @@ from mfbandit.experiment.events import (
     BiasRefuted,
     CapitalSet,
     Decided,
+    DriftFound,
     Event,
     Expired,
     Failed,
@@ -33,15 +39,24 @@ from mfbandit.experiment.events import (
     PolicySet,
     Renewed,
     Resumed,
+    SharesSet,
     StopSet,
+    TimePassed,
     Told,
+    ToldBatch,
     Unchanged,
 )
-from mfbandit.experiment.history import History, NextResults
+from mfbandit.experiment.fading import Fading
+from mfbandit.experiment.forgetting import Forgotten
+from mfbandit.experiment.history import NextResults
 from mfbandit.experiment.incarnations import Incarnations
+from mfbandit.experiment.memory import HalfLife
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
+from mfbandit.experiment.shares import NO_SHARES, Shares, shares_from_record
 from mfbandit.experiment.stopping import Sure, stop_from_record
+from mfbandit.experiment.sums import add as add_to
+from mfbandit.experiment.sums import add_all, each
 from mfbandit.policies import Decides, Policy, Remembers
 
 
@@ -54,6 +69,8 @@ class State:
         labels: the names of the first K arms.
         capital: Λ; None is unlimited.
         stop: the rule for stopping; None: what the policy decides by itself, if it does.
+        memory: how long results count; None is for ever.
+        shares: the control, and the shares of arms at the highest fidelity.
 
     >>> from mfbandit import MFUCB, Bounded
     >>> state = State(MFUCB(), Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded()), ["a", "b"])
@@ -72,6 +89,8 @@ class State:
         labels: Sequence[str],
         capital: float | None = None,
         stop: Sure | None = None,
+        shares: Shares = NO_SHARES,
+        memory: HalfLife | None = None,
     ) -> None:
         self.fidelities = fidelities
         self.capital = capital
@@ -89,10 +108,17 @@ class State:
         self.late = 0  # plays that were told or failed after they had expired
         self.paused = False
         self.refuted: dict[tuple[int, int], float] = {}  # needed bias by (fidelity, arm)
+        self.noise_reset: set[int] = set()  # fidelities whose noise was told anew when there were results
+        self.shares = shares
+        self.quota = shares.quota(0)
+        self.changes = ChangePoints()
+        self.drifted: dict[tuple[int, int], DriftFound] = {}  # means that have changed, by (fidelity, arm)
+        self.forgotten = Forgotten(len(fidelities), len(labels))
         self._told_at = [0] * len(fidelities)  # results that cost what their fidelity costs
         self._pending_at = [0] * len(fidelities)
         self._other_costs = 0.0
         self._first_arms = len(labels)
+        self.fading = None if memory is None else Fading(memory, len(fidelities), 0)
         self._arm_changes: list[tuple[int, int, bool]] = []  # (results before it, arm, whether it takes part then)
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
@@ -105,7 +131,18 @@ class State:
     def stats(self) -> Stats:
         """What was learned so far: read-only, and current until the next event."""
         shown = self._shown
-        stats = Stats(shown.counts, shown.sums, shown.squares, shown.pending, shown.active, self._memory)
+        if self.fading is not None:
+            return self.fading.seen(replace(shown, memory=self._memory), len(self.pending))
+        stats = Stats(
+            shown.counts,
+            shown.sums,
+            shown.squares,
+            shown.pending,
+            shown.active,
+            self._memory,
+            shown.extra,
+            shown.unseen,
+        )
         stats.__dict__["time"] = 1 + len(self.plays.told) + len(self.pending)  # known without adding up all plays
         return stats
 
@@ -127,7 +164,39 @@ class State:
     @property
     def roster(self) -> Roster:
         """Which arms there were at the beginning, and whether any came or went since: for claims about the best."""
-        return Roster(self._first_arms, changed=bool(self._arm_changes))
+        changed = bool(self._arm_changes or self.forgotten.arms)
+        return Roster(self._first_arms, changed, self.forgotten.later)
+
+    @property
+    def told_stats(self) -> Stats:
+        """All results since arms began, read-only: what is looked at for changes of means."""
+        return self._shown
+
+    @property
+    def fades(self) -> bool:
+        """Whether old results count less."""
+        return self.fading is not None and self.fading.memory.fades
+
+    @property
+    def stale(self) -> dict[tuple[int, int], DriftFound]:
+        """Means that have changed while all old results count, by fidelity and arm."""
+        return {} if self.fades else self.drifted
+
+    @property
+    def results_at(self) -> IntArray:
+        """How many results there are at each fidelity, those of forgotten arms included; shape (M,)."""
+        total: IntArray = self._stats.results.sum(axis=1) + self.forgotten.results
+        return total
+
+    @property
+    def observations_at(self) -> IntArray:
+        """How many observations there are at each fidelity, those of forgotten arms included; shape (M,)."""
+        total: IntArray = self._stats.counts.sum(axis=1) + self.forgotten.observations
+        return total
+
+    def observations_of(self, fidelity: int, arm: int) -> int:
+        """How many observations there are of an arm at a fidelity, since it began."""
+        return int(self._stats.counts[fidelity, arm])
 
     def difference(self, low: int, arm: int) -> float:
         """|X̄_M − X̄_m| of an arm, or 0 where one of them has no result.
@@ -136,7 +205,8 @@ class State:
         >>> State(UCB(), Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded()), ["a"]).difference(0, 0)
         0.0
         """
-        counts, sums = self._stats.counts, self._stats.sums
+        stats = self._stats if self.fading is None else self.stats
+        counts, sums = stats.counts, stats.sums
         top, n = counts[-1, arm], counts[low, arm]
         return float(abs(sums[-1, arm] / top - sums[low, arm] / n)) if top and n else 0.0
 
@@ -159,16 +229,30 @@ class State:
         self.pending[event.play] = None
         self._stats.pending[fidelity, arm] += 1
         self._pending_at[fidelity] += 1
+        if self.quota is not None and fidelity == len(self._told_at) - 1:
+            self.quota.asked(event.play, arm)
 
     def _told(self, event: Told) -> None:
         play, reward, stats = event.play, event.reward, self._stats
         self.late += not self._release(play)
-        self.plays.settle(play, TOLD, reward=reward, cost=event.cost)
         arm, fidelity = self.plays[play]
         at = (fidelity, arm)
-        stats.counts[at] += 1
-        stats.sums[at] += reward
-        stats.squares[at] += reward * reward
+        if isinstance(event, ToldBatch):
+            number = event.weight
+            self.plays.settle_batch(event)
+            self._have(add_to(stats, at, event.observed))
+            stats = self._stats
+        else:
+            number = 1
+            self.plays.settle(play, TOLD, reward=reward, cost=event.cost)
+            stats.counts[at] += 1
+            stats.sums[at] += reward
+            stats.squares[at] += reward * reward
+        if self.fading is not None:
+            self.fading.add(at, event.observed)
+        count = int(stats.counts[at])
+        if count >= self.changes.due.get(at, FIRST_MARK):
+            self.changes.see(at, count - number, count, float(stats.sums[at]), len(self.plays.told))
         self.failures[arm] = 0
         if event.cost == self.fidelities.costs[fidelity]:
             self._told_at[fidelity] += 1
@@ -177,15 +261,27 @@ class State:
         if self._remember is not None:
             self._memory = self._remember(self.stats, self.fidelities)
 
+    def _have(self, stats: Stats) -> None:
+        """Go on with these statistics, and show the same."""
+        if stats is not self._stats:
+            self._stats, self._shown = stats, stats.read_only()
+
     def _failed(self, event: Failed) -> None:
         self.late += not self._release(event.play)
         self.failures[self.plays.arms[event.play]] += 1
         self.plays.settle(event.play, FAILED, cost=event.cost)
         self._other_costs += event.cost
+        self._lost(event.play)
 
     def _expired(self, event: Expired) -> None:
         self._release(event.play)
+        self._lost(event.play, expired=True)
         self.plays.settle(event.play, EXPIRED)  # which says something about a worker, and nothing about its arm
+
+    def _lost(self, play: int, *, expired: bool = False) -> None:
+        arm, fidelity = self.plays[play]
+        if self.quota is not None and fidelity == len(self._told_at) - 1:
+            self.quota.lost(play, arm, expired=expired)
 
     def _release(self, play: int) -> bool:
         """Take a play out of the pending ones; False for a late one, which is not among them any more."""
@@ -199,6 +295,7 @@ class State:
 
     def _arm_added(self, event: ArmAdded) -> None:
         self._grow([event.label])
+        self.forgotten.came(len(self.labels) - 1)
         self._set_active(len(self.labels) - 1, active=True)
 
     def _arm_retired(self, event: ArmRetired) -> None:
@@ -241,6 +338,8 @@ class State:
         better = fidelities_from_record(event.fidelities, known=concentrations(self.fidelities))
         if better.costs != self.fidelities.costs:  # what was paid stays paid
             self._other_costs, self._told_at = self.spent, [0] * len(better)
+        if self.plays.told:
+            self.noise_reset.update(_other_noise(self.fidelities, better))
         self.fidelities = better
         self.refuted.clear()
         self._remember_again()
@@ -250,25 +349,55 @@ class State:
         self.policy_decides = False
         self.decided = None
 
+    def _shares_set(self, event: SharesSet) -> None:
+        self.shares = shares_from_record(event.shares)
+        self.quota = self.shares.quota(len(self.labels), begun=len(self.plays))
+
     def _decided(self, event: Decided) -> None:
         self.decided = event
+
+    def _drift_found(self, event: DriftFound) -> None:
+        self.drifted[event.fidelity, event.arm] = event
+        top = len(self.fidelities) - 1
+        for cell in [cell for cell in self.refuted if cell[1] == event.arm and event.fidelity in (cell[0], top)]:
+            del self.refuted[cell]  # what did not fit together were results of different times
+
+    def _arm_forgotten(self, event: ArmForgotten) -> None:
+        arm = event.arm
+        self.forgotten.forget(arm, len(self.plays.told), self._stats)
+        self.changes.forget(arm)
+        if self.fading is not None:
+            self.fading.forget(arm)
+        self.drifted = {cell: found for cell, found in self.drifted.items() if cell[1] != arm}
+        self.refuted = {cell: needed for cell, needed in self.refuted.items() if cell[1] != arm}
+        self._remember_again()
+
+    def _time_passed(self, event: TimePassed) -> None:
+        if self.fading is not None:
+            self.fading.pass_time(event.at)
 
     def _opened(self, event: Opened) -> None:
         self.incarnations.begin(len(self.plays), event.incarnation)
 
-    def _nothing(self, _: Renewed | Noted | LeasesExtended | Unchanged) -> None:
+    def _nothing(self, _: Renewed | Noted | ArmNoted | LeasesExtended | Unchanged) -> None:
         """Leave everything as it is: leases and notes are kept elsewhere."""
 
     def _set_active(self, arm: int, *, active: bool) -> None:
         self._stats.active[arm] = active
         self._arm_changes.append((len(self.plays.told), arm, active))
+        if self.quota is not None and active:
+            self.quota.comes(arm)
 
     def _grow(self, labels: Sequence[str]) -> None:
         self.index.update((label, len(self.labels) + i) for i, label in enumerate(labels))
         self.labels.extend(labels)
         self.failures.extend([0] * len(labels))
-        self._stats = self._stats.with_arms(len(labels))
-        self._shown = self._stats.read_only()
+        if self.quota is not None:
+            for arm in range(len(self.labels) - len(labels), len(self.labels)):
+                self.quota.comes(arm)
+        self._have(self._stats.with_arms(len(labels)))
+        if self.fading is not None:
+            self.fading.grow(len(labels))
 
     # What the policy remembers
 
@@ -279,10 +408,17 @@ class State:
         self.decide = policy.decision if isinstance(policy, Decides) else None
         self._memory = None
 
+    @property
+    def remembers(self) -> bool:
+        """Whether the policy keeps something between results."""
+        return self._remember is not None
+
     def _remember_again(self) -> None:
         """Make the policy's memory anew from all results, one after the other."""
         self._memory = None
-        if self._remember is not None:
+        if self._remember is not None and self.fades:  # what had faded when is not known any more
+            self._memory = self._remember(self.stats, self.fidelities) if self._stats.counts.any() else None
+        elif self._remember is not None:
             for stats in self.results_one_by_one():
                 self._memory = self._remember(replace(stats, memory=self._memory), self.fidelities)
 
@@ -293,11 +429,12 @@ class State:
             first: the number of the first one, from 0.
             last: the number after the last one.
         """
-        history = History(*self.plays.results(first, last))
-        return NextResults(history, self.fidelities, self._first_arms, tuple(self._arm_changes))
+        results = self.plays.results(first, last)
+        changes, forgotten = tuple(self._arm_changes), tuple(self.forgotten.arms)
+        return NextResults(results, self.fidelities, self._first_arms, changes, forgotten)
 
     def results_one_by_one(self) -> Iterator[Stats]:
-        """What was learned after each result, in the order of telling, with the arms that took part then.
+        """What was learned after each result that still counts, in the order of telling, with the arms of that time.
 
         >>> from mfbandit import UCB, Bounded
         >>> state = State(UCB(), Fidelities(costs=[1], concentration=Bounded()), ["a"])
@@ -307,16 +444,18 @@ class State:
         [[[0.5]], [[0.75]]]
         """
         stats, changes = Stats.empty(len(self.fidelities), self._first_arms), deque(self._arm_changes)
+        begun = {arm: results for results, arm in self.forgotten.arms}
         for number, play in enumerate(self.plays.told):
             while changes and changes[0][0] <= number:
                 _, changed, active = changes.popleft()
                 stats = stats.with_arms(1) if changed == len(stats.active) else stats
                 stats.active[changed] = active
             arm, fidelity = self.plays[play]
-            reward = self.plays.rewards[play]
-            stats.counts[fidelity, arm] += 1
-            stats.sums[fidelity, arm] += reward
-            stats.squares[fidelity, arm] += reward * reward
+            if number < begun.get(arm, 0):
+                continue
+            reward, batch = self.plays.rewards[play], self.plays.batches.get(play)
+            found = Observed(1, reward, reward * reward, 0) if batch is None else batch.observed
+            stats = add_to(stats, (fidelity, arm), found)
             yield stats.copy()
 
     # Many events at once
@@ -331,53 +470,68 @@ class State:
         (1.0, [[0.0, 0.5]])
         """
         for about_plays, other in log.stretches():
-            if self._remember is None:
+            if self._remember is None and self.fading is None:
                 self._apply_plays(about_plays)
-            else:  # a policy that remembers has to see every result
-                for event in PackedLog(about_plays, {}).events():
+            else:  # a policy that remembers has to see every result, and they fade one by one
+                for event in about_plays.events():
                     self.apply(event)
             if other is not None:
                 self.apply(other)
 
-    def _apply_plays(self, rows: Packed) -> None:
+    def _apply_plays(self, log: PackedLog) -> None:
+        rows = log.rows
         if not len(rows):
             return
-        kinds = rows["kind"]
-        self.plays.add_all(rows[kinds == CODES[Asked]])
+        told = is_told(rows)
+        self.plays.add_all(rows[is_kind(rows, Asked)])
         self._count_failures(rows)
-        self._sum_costs(rows[(kinds == CODES[Told]) | (kinds == CODES[Failed])])
-        self.plays.settle_all(rows)
-        self._sum_rewards(rows[kinds == CODES[Told]])
+        self._count_shares(rows)
+        self._sum_costs(rows[told | is_kind(rows, Failed)])
+        self.plays.settle_all(log)
+        self._sum_rewards(rows[told])
         self._find_pending()
 
     def _count_failures(self, rows: Packed) -> None:
         """Count the failures of each arm since its last result, and the outcomes that came late."""
-        kinds = rows["kind"]
-        is_expired, is_failed, is_told = (kinds == CODES[kind] for kind in (Expired, Failed, Told))
-        expired = np.concatenate([self.plays.numbers_in(EXPIRED), rows["play"][is_expired]])
-        self.late += int(np.isin(rows["play"][is_failed | is_told], expired).sum())
-        lost = np.flatnonzero(is_failed)
-        _, told_arms = self.plays.where(rows["play"][is_told])
+        failed, told = is_kind(rows, Failed), is_told(rows)
+        expired = np.concatenate([self.plays.numbers_in(EXPIRED), rows["play"][is_kind(rows, Expired)]])
+        self.late += int(np.isin(rows["play"][failed | told], expired).sum())
+        lost = np.flatnonzero(failed)
+        _, told_arms = self.plays.where(rows["play"][told])
         _, lost_arms = self.plays.where(rows["play"][lost])
         last = np.full(len(self.labels), -1)
-        np.maximum.at(last, told_arms, np.flatnonzero(is_told))
+        np.maximum.at(last, told_arms, np.flatnonzero(told))
         since = np.bincount(lost_arms[lost > last[lost_arms]], minlength=len(self.labels))
         self.failures = (np.where(last < 0, self.failures, 0) + since).tolist()
+
+    def _count_shares(self, rows: Packed) -> None:
+        """Count the plays at the highest fidelity, one after the other."""
+        if self.quota is None:
+            return
+        fidelities, arms = self.plays.where(rows["play"])
+        wanted = (fidelities == len(self._told_at) - 1) & is_kind(rows, Asked, Failed, Expired)
+        columns = (column[wanted].tolist() for column in (rows["kind"], rows["play"], arms))
+        for code, play, arm in zip(*columns, strict=True):
+            if code == CODES[Asked]:
+                self.quota.asked(play, arm)
+            else:
+                self.quota.lost(play, arm, expired=code == CODES[Expired])
 
     def _sum_costs(self, settled: Packed) -> None:
         costs = np.array(self.fidelities.costs)
         fidelities, _ = self.plays.where(settled["play"])
-        usual = (settled["kind"] == CODES[Told]) & (settled["cost"] == costs[fidelities])
+        usual = (settled["kind"] != CODES[Failed]) & (settled["cost"] == costs[fidelities])
         counts = np.bincount(fidelities[usual], minlength=len(costs))
         self._told_at = [before + int(new) for before, new in zip(self._told_at, counts, strict=True)]
         # One after the other, as they came: another order would round otherwise.
         self._other_costs = float(np.add.accumulate(np.append(self._other_costs, settled["cost"][~usual]))[-1])
 
     def _sum_rewards(self, told: Packed) -> None:
-        at, stats = self.plays.where(told["play"]), self._stats
-        np.add.at(stats.counts, at, 1)
-        np.add.at(stats.sums, at, told["reward"])
-        np.add.at(stats.squares, at, told["reward"] * told["reward"])
+        plays = told["play"]
+        at, rewards, many = self.plays.where(plays), told["reward"], self.plays.observed(plays)
+        numbers, sums, _ = each(rewards, many)
+        self.changes.see_all(self._stats, at, numbers, sums, len(self.plays.told) - len(plays))
+        self._have(add_all(self._stats, at, rewards, many))
 
     def _find_pending(self) -> None:
         pending = self.plays.numbers_in(PENDING)
@@ -391,6 +545,7 @@ class State:
 _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     Asked: State._asked,
     Told: State._told,
+    ToldBatch: State._told,
     Failed: State._failed,
     Expired: State._expired,
     Renewed: State._nothing,
@@ -403,6 +558,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     CapitalSet: State._capital_set,
     PolicySet: State._policy_set,
     Noted: State._nothing,
+    ArmNoted: State._nothing,
     BiasRefuted: State._bias_refuted,
     BiasesSet: State._biases_set,
     BiasesWidened: State._biases_set,
@@ -413,6 +569,10 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     Unchanged: State._nothing,
     StopSet: State._stop_set,
     Decided: State._decided,
+    SharesSet: State._shares_set,
+    DriftFound: State._drift_found,
+    ArmForgotten: State._arm_forgotten,
+    TimePassed: State._time_passed,
 }
 
 
@@ -423,6 +583,13 @@ def concentrations(fidelities: Fidelities) -> Sequence[Concentration]:
     ()
     """
     return () if fidelities.concentration is None else fidelities.tails
+
+
+def _other_noise(before: Fidelities, after: Fidelities) -> list[int]:
+    """The fidelities whose noise is not what it was."""
+    if before.concentration is None or after.concentration is None:
+        return [] if before.concentration is after.concentration else list(range(len(after)))
+    return [m for m, (old, new) in enumerate(zip(before.tails, after.tails, strict=True)) if old != new]
 
 
 def _sum(costs: Iterable[float], plays: Iterable[int]) -> float:

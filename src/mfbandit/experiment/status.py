@@ -3,8 +3,12 @@
 from dataclasses import asdict
 from typing import TYPE_CHECKING
 
+from mfbandit.experiment.drift_answer import drift_record
+from mfbandit.experiment.lift import lift_record
+from mfbandit.experiment.memory import memory_record
 from mfbandit.experiment.protocol import Status
 from mfbandit.experiment.serialization import fidelities_record, policy_record
+from mfbandit.experiment.shares import shares_record
 from mfbandit.experiment.stopping import stop_record
 
 if TYPE_CHECKING:
@@ -40,6 +44,7 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "lease": lease,
         "events": events,
         "results": experiment.results_at,
+        "observations": experiment.observations_at,
         "pending": experiment.pending_count,
         "retired": list(experiment.retired),
         "set_aside": list(experiment.set_aside),
@@ -53,5 +58,10 @@ def status_of(experiment: "Experiment", *, events: int, lease: float | None = No
         "stop": stop_record(experiment.stop),
         "decided": None if decided is None else asdict(decided),
         "decided_label": None if decided is None else labels[decided.arm],
+        "shares": shares_record(experiment.shares),
+        "control_label": None if experiment.shares.control is None else labels[experiment.shares.control],
+        "lift": lift_record(experiment.lift()),
+        "memory": memory_record(experiment.memory),
+        "drift": [drift_record(one) for one in experiment.drift()],
         "warnings": [*(experiment.audit().warnings if experiment.refuted else ()), *experiment.incidents],
     }

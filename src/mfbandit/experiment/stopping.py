@@ -1,7 +1,7 @@
 """When an experiment is sure enough: the rule for stopping, and the decision that follows from it."""
 
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -130,12 +130,13 @@ def stop_from_record(record: Mapping[str, Any] | None) -> Sure | None:
     return Sure(**record)
 
 
-def decision_text(decided: Decided, label: str) -> str:
+def decision_text(decided: Decided, label: str, amount: Callable[[float], str] = plain) -> str:
     """Say in a sentence what was decided, without its full stop.
 
     Args:
         decided: the decision.
         label: the name of its arm.
+        amount: formats a difference of two means.
 
     >>> decision_text(Decided(3, 0.97, 0.0, 0.0, "valid"), "ad-34")
     'ad-34 (arm 3) is the best, 97 % sure'
@@ -149,4 +150,4 @@ def decision_text(decided: Decided, label: str) -> str:
     sure = f"{percent(decided.level)} sure" + (f" ({sure})" if sure else "")
     if not decided.tolerance:
         return f"{arm} is the best, {sure}"
-    return f"no other is better than {arm} by more than {plain(decided.tolerance)}, {sure}"
+    return f"no other is better than {arm} by more than {amount(decided.tolerance)}, {sure}"

@@ -6,8 +6,9 @@ from typing import NamedTuple
 import numpy as np
 
 from mfbandit._internal.typing import BoolArray
-from mfbandit.core import Fidelities, Roster, Stats, confidence
+from mfbandit.core import Fidelities, KeptClaims, Roster, Stats
 from mfbandit.core.claims import centres
+from mfbandit.experiment.forgetting import Forgotten, clear_arm
 from mfbandit.experiment.history import NextResults
 
 POINTS = 20  # at most; with more, every other one is dropped
@@ -20,11 +21,13 @@ class TrendPoint(NamedTuple):
         spent: on results, in units of capital.
         level: how sure it was.
         could_lose: the possible loss, in units of reward; infinite where nothing was known.
+        leader: the arm that it was said of; None where no arm had a result that counts.
     """
 
     spent: float
     level: float
     could_lose: float
+    leader: int | None
 
 
 class ConfidenceTrend:
@@ -58,8 +61,10 @@ class ConfidenceTrend:
         self._step = 1  # results from one point to the next
         self._seen = 0  # results so far
         self._changes = 0  # of arms so far
+        self._later: Forgotten | None = None  # which arms there were so far
         self._spent = 0.0
         self._stats: Stats | None = None
+        self._claims = KeptClaims()
 
     def lags(self, results: int) -> bool:
         """Tell whether there are enough results for one more point.
@@ -96,15 +101,24 @@ class ConfidenceTrend:
         stats = Stats.empty(len(results.fidelities), results.first_arms) if known is None else known.copy()
         self._seen += len(history.arms)
         self._spent += float(history.costs.sum())
-        for before, arm, active in results.changes[self._changes :]:
+        later = self._later = self._later or Forgotten(len(results.fidelities), results.first_arms)
+        counted, first = np.ones(len(history.arms), dtype=np.bool_), self._seen - len(history.arms)
+        for before, arm, active in _changes(results)[self._changes :]:
             if before >= self._seen:  # it happened after the last result, so that the next point knows
                 break
-            stats = stats.with_arms(1) if arm == len(stats.active) else stats
-            stats.active[arm] = active
             self._changes += 1
-        at = (history.fidelities, history.arms)
-        np.add.at(stats.counts, at, 1)
-        np.add.at(stats.sums, at, history.rewards)
+            if active is None:
+                clear_arm(stats, arm)
+                counted[: before - first] &= history.arms[: before - first] != arm
+                later.number(arm, before)
+                continue
+            if arm == len(stats.active):
+                stats = stats.with_arms(1)
+                later.came(arm)
+            stats.active[arm] = active
+        at = (history.fidelities[counted], history.arms[counted])
+        np.add.at(stats.counts, at, history.weights[counted])
+        np.add.at(stats.sums, at, history.sums[counted])
         self._stats = stats
         return stats
 
@@ -113,7 +127,14 @@ class ConfidenceTrend:
         found = np.where(stats.active, centres(stats, results.fidelities, counts), -np.inf)
         leader = int(found.argmax())
         if found[leader] == -np.inf:
-            return TrendPoint(self._spent, 0.0, math.inf)
-        roster = Roster(results.first_arms, changed=self._changes > 0)
-        claim = confidence(stats, results.fidelities, leader, roster, counts, self._level)
-        return TrendPoint(self._spent, claim.level, claim.could_lose)
+            return TrendPoint(self._spent, 0.0, math.inf, None)
+        later = () if self._later is None else self._later.later
+        roster = Roster(results.first_arms, self._changes > 0, later)
+        claim = self._claims.confidence(stats, results.fidelities, leader, roster, counts, self._level)
+        return TrendPoint(self._spent, claim.level, claim.could_lose, leader)
+
+
+def _changes(results: NextResults) -> list[tuple[int, int, bool | None]]:
+    """Arms that came or went (whether they take part then), and those that were begun anew (None), in order."""
+    begun: list[tuple[int, int, bool | None]] = [(before, arm, None) for before, arm in results.forgotten]
+    return sorted([*results.changes, *begun], key=lambda one: one[0])

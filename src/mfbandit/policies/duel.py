@@ -11,7 +11,10 @@ import numpy as np
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 from mfbandit.core import Fidelities, Stats
 
-OPTIMISM = 3.0  # standard deviations by which a fidelity may turn out more informative than it looks
+# Standard deviations by which a fidelity may turn out more informative than it looks. The highest has more of them: to
+# overlook it by bad luck can cost a multiple, and to overlook a lower one only what it would have saved.
+OPTIMISM_AT_TOP = 3.0
+OPTIMISM_BELOW = 2.5
 
 
 def evidence_against(
@@ -32,7 +35,7 @@ def evidence_against(
         rivals: the arms a; shape (A,).
         tolerance: ε.
     """
-    plays, known = stats.plays, stats.counts > 0
+    plays, known = stats.observations, stats.counts > 0
     lows, _ = _ends(stats, fidelities, np.array([leader]), -1.0)
     tops, light = _ends(stats, fidelities, rivals, +1.0)
     tops -= tolerance
@@ -86,8 +89,8 @@ def most_telling(
 ) -> int:
     r"""Find the fidelity that may tell most for its cost: the largest d²/(2σ_m²λ_m), the highest m among ties.
 
-    d is how far the mean at m may lie beyond η ± ζ_m, optimistic by three standard deviations σ_m/√n of this and of
-    every other fidelity. If no fidelity may lie beyond, it is the highest.
+    d is how far the mean at m may lie beyond η ± ζ_m, optimistic by 2.5 standard deviations σ_m/√n of this and of every
+    other fidelity, and 3 at the highest. If no fidelity may lie beyond, it is the highest.
 
     Args:
         plays: results and pending plays of the arm at each fidelity.
@@ -102,17 +105,18 @@ def most_telling(
     >>> most_telling([1, 0], [1, 0], [0.7, 0.0], [0.1, 0.1], [0.1, 0.0], [1.0, 10.0], 0.5, 1.0)
     0
     """
-    number = len(counts)
+    top = len(counts) - 1
     reach = math.inf  # of the mean at the highest fidelity, by all fidelities, on the hoped-for side
-    for m in range(number):
+    for m in range(top + 1):
         if counts[m] > 0:
-            hope = side * sums[m] / counts[m] + OPTIMISM * scales[m] / math.sqrt(plays[m])
-            reach = min(reach, hope + biases[m])
-    best, chosen = 0.0, number - 1
-    for m in range(number):
+            optimism = OPTIMISM_AT_TOP if m == top else OPTIMISM_BELOW
+            reach = min(reach, side * sums[m] / counts[m] + optimism * scales[m] / math.sqrt(plays[m]) + biases[m])
+    best, chosen = 0.0, top
+    for m in range(top + 1):
         hope = reach + biases[m]
         if counts[m] > 0:
-            hope = min(hope, side * sums[m] / counts[m] + OPTIMISM * scales[m] / math.sqrt(plays[m]))
+            optimism = OPTIMISM_AT_TOP if m == top else OPTIMISM_BELOW
+            hope = min(hope, side * sums[m] / counts[m] + optimism * scales[m] / math.sqrt(plays[m]))
         distance = hope - biases[m] - side * beyond
         if distance > 0:
             value = distance * distance / (2.0 * scales[m] * scales[m] * costs[m])

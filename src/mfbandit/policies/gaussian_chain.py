@@ -59,8 +59,8 @@ class Posterior:
         self.noise = chain.noise
         self.means, self.filtered, variances, predicted = _filter(chain, counts, means)
         if stats.pending.any():
-            _, _, variances, predicted = _filter(chain, stats.plays[rows], means)
-        self.gains, self.variances, self.links = _smooth(variances, predicted)
+            _, _, variances, predicted = _filter(chain, stats.observations[rows], means)
+        self.gains, self.variances, self.links = smooth_back(variances, predicted)
         self.values = self.filtered[-1]
         self.deviations: FloatArray = np.sqrt(variances[-1])
 
@@ -111,7 +111,7 @@ def _filter(
     return predicted, filtered, variances, before
 
 
-def _smooth(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
+def smooth_back(variances: FloatArray, predicted: FloatArray) -> tuple[FloatArray, FloatArray, FloatArray]:
     """Compute the smoother's gains, variances, and covariances with the highest fidelity; each of shape (R, K)."""
     gains, smooth, links = np.zeros(variances.shape), variances.copy(), variances.copy()
     for r in range(len(variances) - 2, -1, -1):
@@ -132,15 +132,17 @@ def em_step(chain: Fitted, told: Stats, rows: list[int], floor: float, *, r0: fl
         r0: prior guess of a step's standard deviation, as a share of the arms' spread.
         nu0: the weight of that guess, in arms.
     """
-    belief = Posterior(chain, told, rows)
+    used = 1 + int(np.flatnonzero(told.counts[rows].any(axis=1)).max(initial=0))  # above, nothing was observed
+    belief = Posterior(_lowest(chain, used), told, rows[:used])
     smooth, variances, gains = belief.smoothed(), belief.variances, belief.gains
     seen = told.counts.any(axis=0)
     arms = int(seen.sum())
     start = total(smooth[0][seen]) / arms
     away = smooth[0][seen] - start
     spread = max(total(away * away + variances[0][seen]) / arms, SPREAD_FLOOR * float(chain.noise[0]), floor)
-    shifts, steps, predicted = np.zeros(len(rows) - 1), np.zeros(len(rows) - 1), np.zeros(len(rows) - 1)
-    for r in range(len(rows) - 1):
+    prior = max(nu0 * r0 * r0 * spread / nu0, floor)
+    shifts, steps, predicted = np.zeros(len(rows) - 1), np.full(len(rows) - 1, prior), np.full(len(rows) - 1, 2 * prior)
+    for r in range(used - 1):
         above = (told.counts[rows[r + 1 :]] > 0).any(axis=0)
         number_above = int(above.sum())
         moved = smooth[r + 1][above] - smooth[r][above]
@@ -151,6 +153,14 @@ def em_step(chain: Fitted, told: Stats, rows: list[int], floor: float, *, r0: fl
         steps[r] = max((nu0 * r0 * r0 * spread + squares) / (nu0 + number_above), floor)
         predicted[r] = steps[r] * (1.0 + 1.0 / (number_above + 1.0))
     return replace(chain, start=start, spread=spread, shifts=shifts, steps=steps, predicted=predicted)
+
+
+def _lowest(chain: Fitted, used: int) -> Fitted:
+    """Return the chain of the lowest fidelities alone."""
+    if used == len(chain.noise):
+        return chain
+    shifts, steps, predicted = (part[: used - 1] for part in (chain.shifts, chain.steps, chain.predicted))
+    return replace(chain, shifts=shifts, steps=steps, predicted=predicted, noise=chain.noise[:used])
 
 
 def pooled_noise(
@@ -173,12 +183,12 @@ def pooled_noise(
     >>> pooled_noise(twice, [0], floor=1e-9).round(6).tolist()
     [0.02]
     """
-    noise = np.zeros(len(rows))
+    noise, free = np.zeros(len(rows)), told.freedom
     for r, m in enumerate(rows):
         seen = np.flatnonzero(told.counts[m] > 0)
         counts, sums = told.counts[m, seen], told.sums[m, seen]
         within = total(np.maximum(told.squares[m, seen] - sums * sums / counts, 0.0))
-        freedom = total((counts - 1).astype(np.float64))
+        freedom = total(free[m, seen].astype(np.float64))
         before = NOISE_WEIGHT if r else weight
         below = fade * float(noise[r - 1]) if r else first
         noise[r] = max((before * below + within) / max(before + freedom, 1.0), floor)

@@ -90,7 +90,7 @@ class IISE:
             careful = proved_radius(rounds, shape[1], shape[0], scales[fidelity], self.delta)
             width = careful
             if not self.proved:
-                time = int(stats.counts.sum())
+                time = int(stats.results.sum())
                 width = practical_radius(rounds, time, shape[1], shape[0], scales[fidelity], self.delta)
             reach = (float(means.max()) - width) - fidelities.known_biases[fidelity]
             # By rounding alone, the best could seem to be behind itself.
@@ -101,10 +101,10 @@ class IISE:
         return IISEMemory(fidelity, rounds, left, stats.active.copy())
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """Choose the arm of the round with the fewest plays, pending ones included."""
+        """Choose the arm of the round with the fewest observations, those of pending plays included."""
         now = self.remember(stats, fidelities)
         arms = np.flatnonzero(now.left & stats.active)
-        return int(arms[stats.plays[now.fidelity, arms].argmin()]), now.fidelity
+        return int(arms[stats.observations[now.fidelity, arms].argmin()]), now.fidelity
 
     def decision(self, stats: Stats, fidelities: Fidelities) -> int | None:
         """Return the arm that is left, or None while there are several."""

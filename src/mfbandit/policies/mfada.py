@@ -6,7 +6,8 @@ from dataclasses import dataclass
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray
-from mfbandit.core import Bounded, Concentration, Fidelities, Stats, SubGaussian, kl, kl_upper, most_promising, safest
+from mfbandit.core import Fidelities, Stats, has_range, most_promising, safest
+from mfbandit.policies.divergence_bounds import divergence_above, index_cap, mean_deviations, upper_bounds_at
 from mfbandit.policies.exploration import exploration_levels
 
 
@@ -60,17 +61,17 @@ class ArmSummaries:
         low, high = np.full(shape, -np.inf), np.full(shape, np.inf)
         for m, tail in enumerate(fidelities.tails):
             waiting = np.flatnonzero((stats.counts[m] == 0) & (stats.pending[m] > 0))
-            middle = np.full(len(waiting), 0.5 * (tail.low + tail.high) if type(tail) is Bounded else 0.0)
-            self.deviations[m, waiting] = _deviations(tail, middle, stats.plays[m, waiting])
+            middle = np.full(len(waiting), 0.5 * (tail.low + tail.high) if has_range(tail) else 0.0)
+            self.deviations[m, waiting] = mean_deviations(tail, middle, stats.observations[m, waiting])
             k = np.flatnonzero(stats.counts[m] > 0)
-            plays = stats.plays[m, k]
+            plays = stats.observations[m, k]
             means = stats.sums[m, k] / stats.counts[m, k]
-            deviations = _deviations(tail, means, plays)
+            deviations = mean_deviations(tail, means, plays)
             self.means[m, k], self.deviations[m, k] = means, deviations
-            uppers[m, k] = _uppers(tail, means, exploration[k], plays) + biases[m]
+            uppers[m, k] = upper_bounds_at(tail, means, exploration[k], plays) + biases[m]
             low[m, k] = (means - biases[m]) - 2 * deviations
             high[m, k] = (means + biases[m]) + 2 * deviations
-        self.index: FloatArray = np.minimum(uppers.min(axis=0), _cap(fidelities))
+        self.index: FloatArray = np.minimum(uppers.min(axis=0), index_cap(fidelities.tails))
         self.index[~(stats.counts > 0).any(axis=0)] = np.inf
         lowest, highest = low.max(axis=0), high.min(axis=0)
         with np.errstate(invalid="ignore"):  # an arm without results has infinite ends
@@ -101,53 +102,7 @@ def _most_informative(summaries: ArmSummaries, arm: int, target: float, fideliti
         guess = float(summaries.lowest[arm]) - bias
         if m < top and not math.isnan(summaries.means[m, arm]):
             guess = max(guess, float(summaries.means[m, arm]) - 2 * float(summaries.deviations[m, arm]))
-        rate = _divergence(fidelities.tails[m], guess, target - bias) / fidelities.costs[m]
+        rate = divergence_above(fidelities.tails[m], guess, target - bias) / fidelities.costs[m]
         if rate > best:
             best, chosen = rate, m
     return chosen
-
-
-def _cap(fidelities: Fidelities) -> float:
-    tails = fidelities.tails
-    return max(tail.high if type(tail) is Bounded else math.inf for tail in tails)
-
-
-def _uppers(tail: Concentration, means: FloatArray, exploration: FloatArray, plays: FloatArray) -> FloatArray:
-    if type(tail) is SubGaussian:
-        result: FloatArray = means + tail.scale * np.sqrt(2 * exploration / plays)
-        return result
-    levels = (exploration / plays).tolist()
-    if type(tail) is Bounded:
-        scaled = ((means - tail.low) / (tail.high - tail.low)).clip(0.0, 1.0).tolist()
-        tops = [kl_upper(p, level) for p, level in zip(scaled, levels, strict=True)]
-        ranged: FloatArray = tail.low + (tail.high - tail.low) * np.array(tops)
-        return ranged
-    wide: FloatArray = means + np.array([tail.psi_inv(level) for level in levels])
-    return wide
-
-
-def _deviations(tail: Concentration, means: FloatArray, plays: FloatArray) -> FloatArray:
-    """Compute the standard deviation of each mean: σ/sqrt(T), or for bounded rewards that of 0/1 rewards."""
-    if type(tail) is SubGaussian:
-        narrow: FloatArray = tail.scale / np.sqrt(plays)
-        return narrow
-    if type(tail) is Bounded:
-        span = tail.high - tail.low
-        scaled = ((means - tail.low) / span).clip(0.0, 1.0)
-        p = (scaled * plays + 0.5) / (plays + 1)
-        spread: FloatArray = span * np.sqrt(p * (1 - p) / plays)
-        return spread
-    return np.array([tail.psi_inv(0.5 / n) for n in plays.tolist()])
-
-
-def _divergence(tail: Concentration, x: float, y: float) -> float:
-    """Compute the information of one reward on whether a mean of x could be y; 0 if y is not above x."""
-    if type(tail) is Bounded:
-        span = tail.high - tail.low
-        x, y = (min(max((value - tail.low) / span, 0.0), 1.0) for value in (x, y))
-        return kl(x, y) if y > x else 0.0
-    if not y > x:
-        return 0.0
-    if type(tail) is SubGaussian:
-        return (y - x) * (y - x) / (2 * tail.scale * tail.scale)
-    return tail.psi(y - x)

@@ -20,8 +20,8 @@ from mfbandit.policies.gaussian_chain import (
     pooled_noise,
     total,
 )
+from mfbandit.policies.opening import fewest_plays, opening_arm, ready_to_fit
 
-TWICE = 2  # plays of an arm from which noise can be estimated
 ARMS_PLAYED_TWICE = 5  # before the first fit
 REFIT_GROWTH = 1.01  # the chain is refitted when the capital spent has grown by this factor
 FIRST_EM_STEPS = 5  # for the first fit; a later fit makes one
@@ -106,10 +106,14 @@ class MFBayes:
         """
         chain = stats.memory if isinstance(stats.memory, MFBayesMemory) else None
         told = stats.told
-        spent = total_spent(told.counts, fidelities)
+        spent = total_spent(told.results, fidelities)
         if chain is None:
-            return self._first(told, fidelities, spent) if self._ready(told, fidelities) else None
-        tops = int(told.counts[-1].sum())
+            return (
+                self._first(told, fidelities, spent)
+                if ready_to_fit(told, self.used(fidelities)[0], ARMS_PLAYED_TWICE)
+                else None
+            )
+        tops = int(told.results[-1].sum())
         chain = replace(chain, due=self._due(chain, fidelities, spent, tops), seen=spent, tops=tops)
         if spent < REFIT_GROWTH * chain.spent:
             return chain
@@ -119,9 +123,9 @@ class MFBayes:
         """Choose the arm with the largest index, and its fidelity by step 3."""
         rows = self.used(fidelities)
         chain = self._memory(stats, fidelities)
-        open_arm = self._opening(stats, rows[0], fitted=chain is not None)
+        open_arm = opening_arm(stats, rows[0], ARMS_PLAYED_TWICE, fitted=chain is not None)
         if open_arm is not None or chain is None:
-            return _fewest(stats, rows[0]) if open_arm is None else open_arm, rows[0]
+            return fewest_plays(stats, rows[0]) if open_arm is None else open_arm, rows[0]
         if chain.due > int(stats.pending[-1].sum()):
             return _ucb(stats, float(chain.noise[-1])), rows[-1]
         belief = Posterior(chain, stats, rows)
@@ -167,25 +171,6 @@ class MFBayes:
         # A caller may pass stats without a memory: then it is computed from the results.
         return stats.memory if isinstance(stats.memory, MFBayesMemory) else self.remember(stats, fidelities)
 
-    def _ready(self, told: Stats, fidelities: Fidelities) -> bool:
-        lowest = told.counts[self.used(fidelities)[0]]
-        enough = min(ARMS_PLAYED_TWICE, max(1, int(told.active.sum())))
-        seen = (told.counts > 0).any(axis=0)
-        return bool((seen | ~told.active).all() and (lowest >= TWICE).sum() >= enough)
-
-    def _opening(self, stats: Stats, lowest: int, *, fitted: bool) -> int | None:
-        """Return the arm for a first or second play (step 1); None if step 1 is done."""
-        untouched = stats.active & ~(stats.plays > 0).any(axis=0)
-        if untouched.any():
-            return int(untouched.argmax())
-        if fitted:
-            return None
-        plays, counts = stats.plays[lowest], stats.counts[lowest]
-        again = stats.active & (plays == 1) & (counts == 1)
-        if (plays >= TWICE).sum() >= min(ARMS_PLAYED_TWICE, int(stats.active.sum())) or not again.any():
-            return None
-        return int(np.where(again, stats.sums[lowest], -np.inf).argmax())
-
     def _first(self, told: Stats, fidelities: Fidelities, spent: float) -> MFBayesMemory:
         """Make the first fit: starting values from the means at the lowest fidelity, then five steps of EM."""
         rows = self.used(fidelities)
@@ -198,7 +183,7 @@ class MFBayes:
         spread = max(variance - float(noise[0]), 0.1 * variance, SPREAD_FLOOR * float(noise[0]), floor)
         nothing = np.zeros(len(rows) - 1)
         steps = np.full(len(rows) - 1, self.r0 * self.r0 * spread)
-        tops = int(told.counts[-1].sum())
+        tops = int(told.results[-1].sum())
         chain = MFBayesMemory(start, spread, nothing, steps, steps, noise, spent, spent, tops, 0)
         return _refit(self, chain, told, fidelities, steps=FIRST_EM_STEPS)
 
@@ -215,7 +200,7 @@ class MFBayes:
         spent = total_spent(stats.plays, fidelities) / fidelities.costs[0]
         quantiles = [
             quantile(1.0 + spent / ((a * RESOLUTION) * (b * RESOLUTION)), self.nu * (1.0 + top)) if a else math.inf
-            for a, b, top in zip(root.tolist(), overlap.tolist(), stats.plays[-1].tolist(), strict=True)
+            for a, b, top in zip(root.tolist(), overlap.tolist(), stats.observations[-1].tolist(), strict=True)
         ]
         index: FloatArray = belief.values + belief.deviations * np.array(quantiles)
         index[~stats.counts.any(axis=0)] = np.inf
@@ -240,14 +225,9 @@ def _refit(policy: MFBayes, chain: MFBayesMemory, told: Stats, fidelities: Fidel
     return chain
 
 
-def _fewest(stats: Stats, lowest: int) -> int:
-    """Return the active arm with the fewest plays, for asks while first results are pending."""
-    return int(np.where(stats.active, stats.plays[lowest], np.iinfo(np.int64).max).argmin())
-
-
 def _ucb(stats: Stats, noise: float) -> int:
     """Return UCB's choice at the highest fidelity, with ρ = 1 and the estimated noise."""
-    top, plays = stats.counts[-1], stats.plays[-1]
+    top, plays = stats.counts[-1], stats.observations[-1]
     effort = 2.0 * noise * math.log(stats.time)
     with np.errstate(divide="ignore", invalid="ignore"):
         index = np.where(top > 0, stats.sums[-1] / top + np.sqrt(effort / plays), np.inf)

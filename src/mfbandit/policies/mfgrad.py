@@ -109,7 +109,7 @@ class MFGrad:
             return known
         if known is None:
             nothing = np.zeros(stats.counts.shape)
-            known = MFGradMemory(0, nothing, np.ones(nothing.shape), stats.counts - np.ones(nothing.shape))
+            known = MFGradMemory(0, nothing, np.ones(nothing.shape), stats.results - np.ones(nothing.shape))
         return self._step(known, stats, fidelities, arms)
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
@@ -191,7 +191,7 @@ class MFGrad:
         rate = CONSTANT_RATE if self.rate == "constant" else 1.0 / math.sqrt(steps + 1.0)
         shares = _exponentials(gradients[:, arms], rate)
         speed = shares / costs
-        forced = 1.0 / (4.0 * math.sqrt(int(stats.counts.sum()) + 1.0))  # γ
+        forced = 1.0 / (4.0 * math.sqrt(int(stats.results.sum()) + 1.0))  # γ
         aims, kept = known.aims.copy(), known.shares.copy()
         aims[:, arms] += (1.0 - forced) * (speed / _sum(speed)) + forced / number
         kept[:, arms] = shares

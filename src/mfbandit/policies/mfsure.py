@@ -39,9 +39,10 @@ class MFSure:
            f_ia = min over η of Σ_m n_mi (X̄_mi − ζ_m − η)₊²/(2σ_m²) + Σ_m n_ma (η + ε − X̄_ma − ζ_m)₊²/(2σ_m²).
 
        The challenger a has the smallest f_ia + log(plays of a), the larger centre among ties. If f_ia = 0, η lies
-       halfway between the two centres, less ε/2.
+       halfway between the two centres, less ε/2. Nothing speaks against an arm whose first play is pending: f_ia = 0.
     3. For each of the two, take the fidelity with the largest d²/(2σ_m²λ_m), where d is how far its mean may lie
-       beyond η, with an optimism of three standard deviations; the highest among ties.
+       beyond η, with an optimism of 3 standard deviations at the highest and 2.5 below; the highest among ties.
+       Against an arm without results it is the highest for the leader, and the lowest for that arm.
     4. If f_ia > 0, the leader's share s of it says how often to play the leader: with odds (s/λ):((1 − s)/λ'). Else
        play the one on which less was spent.
 
@@ -84,23 +85,32 @@ class MFSure:
         untouched = stats.active & ~plays.any(axis=0)
         if untouched.any():
             return int(untouched.argmax()), 0
-        seen = np.flatnonzero(stats.active & stats.counts.any(axis=0))
+        known = stats.counts.any(axis=0)
+        seen, awaited = np.flatnonzero(stats.active & known), np.flatnonzero(stats.active & ~known)
         if len(seen) == 0:
             return int(np.where(stats.active, stats.pending.sum(axis=0), np.iinfo(np.int64).max).argmin()), 0
         centres = self._centres(stats, fidelities)
         leader = int(seen[centres[seen].argmax()])
         if len(seen) == 1:
-            return leader, len(fidelities) - 1
-        return self._duel(stats, fidelities, leader, seen[seen != leader], centres)
+            return _against_awaited(stats, fidelities, leader, awaited)
+        return self._duel(stats, fidelities, leader, seen[seen != leader], awaited, centres)
 
     def _duel(
-        self, stats: Stats, fidelities: Fidelities, leader: int, rivals: IntArray, centres: FloatArray
+        self,
+        stats: Stats,
+        fidelities: Fidelities,
+        leader: int,
+        rivals: IntArray,
+        awaited: IntArray,
+        centres: FloatArray,
     ) -> tuple[int, int]:
         found = _scales(fidelities)
         against, meeting, lead = evidence_against(stats, fidelities, found, leader, rivals, self.tolerance)
         plays = stats.plays[:, rivals].sum(axis=0).tolist()
         index = against + np.array([math.log(number) for number in plays])
         at = int(np.lexsort((rivals, -centres[rivals], index))[0])
+        if len(awaited) and math.log(stats.plays[:, awaited].sum(axis=0).min()) < index[at]:
+            return _against_awaited(stats, fidelities, leader, awaited)
         challenger, value, eta = int(rivals[at]), float(against[at]), float(meeting[at])
         if value <= 0:
             eta = 0.5 * float(centres[leader] + centres[challenger]) - 0.5 * self.tolerance
@@ -141,10 +151,20 @@ class MFSure:
         return self.remember(stats, fidelities).centres
 
 
+def _against_awaited(stats: Stats, fidelities: Fidelities, leader: int, awaited: IntArray) -> tuple[int, int]:
+    """Choose the leader or an arm whose plays are all pending: results may be late, and without one nothing is sure."""
+    top = len(fidelities) - 1
+    if len(awaited) == 0:
+        return leader, top
+    challenger = int(awaited[stats.plays[:, awaited].sum(axis=0).argmin()])
+    behind = _spent(stats, fidelities, leader) < _spent(stats, fidelities, challenger)
+    return (leader, top) if behind else (challenger, 0)
+
+
 def _fidelity(
     stats: Stats, fidelities: Fidelities, found: tuple[float, ...], arm: int, beyond: float, side: float
 ) -> int:
-    plays, counts, sums = (array[:, arm].tolist() for array in (stats.plays, stats.counts, stats.sums))
+    plays, counts, sums = (array[:, arm].tolist() for array in (stats.observations, stats.counts, stats.sums))
     return most_telling(plays, counts, sums, found, fidelities.known_biases, fidelities.costs, beyond, side)
 
 

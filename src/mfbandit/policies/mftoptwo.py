@@ -1,12 +1,13 @@
 """MFTopTwo: best-arm identification with a known capital; needs neither biases nor a noise scale."""
 
 from dataclasses import dataclass, replace
+from itertools import pairwise
 from typing import ClassVar
 
 import numpy as np
 
 from mfbandit._internal.typing import BoolArray, FloatArray
-from mfbandit._internal.validation import number, positive
+from mfbandit._internal.validation import flag, number, positive
 from mfbandit.core import Fidelities, Stats, limit, safest
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies.exploration import total_spent
@@ -19,6 +20,9 @@ from mfbandit.policies.gaussian_chain import (
     pooled_noise,
     total,
 )
+from mfbandit.policies.ladder import MANY_ARMS, REPEATS, Stage, ladder
+from mfbandit.policies.outliers import raised
+from mfbandit.policies.repetition import repeats_itself
 
 FIRST_EM_STEPS = 5  # for a first fit; a later fit makes one
 NOISE_GUESS_RESULTS = 1.0  # the weight of the prior guess of the noise, in results
@@ -40,14 +44,21 @@ class MFTopTwo:
     Gaussian chain (:mod:`~mfbandit.policies.gaussian_chain`), here refitted after each result.
 
     1. From the highest fidelity down, keep each one that is at least κ times cheaper than the one kept before it.
-    2. Sweep: play n arms once at one kept fidelity m below the highest. With n = min(K, ⌊¾C/λ_m⌋) and j kept
-       fidelities between m and the highest, m is the one with the largest n/(1 + j). So all arms are played if that is
-       cheap, and fewer if only expensive plays are informative.
-    3. Among arms with a result, the leader is ℓ = argmax E μ^(M)_k. The challenger is
+    2. Stages (:func:`~mfbandit.policies.ladder.ladder`): one look at all arms at a low fidelity, or at as many as the
+       capital pays for. Then one look at the best of these at a higher fidelity, and at the best of those at one more.
+       The best have the largest E μ^(M)_k. Where capital is ample or all fidelities cost much, there is one stage.
+    3. Finals: among arms with a result, the leader is ℓ = argmax E μ^(M)_k. The challenger is
        c = argmin_k (E_ℓ − E_k)/sqrt(V_ℓ + V_k).
-    4. Of these two arms and the kept fidelities from the sweep's upwards, play the pair with the largest
+    4. Of these two arms and the kept fidelities from the first stage's upwards, play the pair with the largest
        Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m). Only fidelities at which the remaining capital pays for both arms
        are considered.
+
+    Results may have no noise, as validation scores of a training run that is made once. Then no arm is played twice at
+    a fidelity, nor below one where it was played, and the challenger is an arm without a play at the highest. Unless
+    that is declared, it is found out: after a first stage of 30 arms or more, its best arm is played again, and two
+    more if the result is the same (:func:`~mfbandit.policies.repetition.repeats_itself`).
+
+    Hopeless results count as bad ones (:func:`~mfbandit.policies.outliers.raised`).
 
     When no play fits into C any more, ``choose`` goes on as if all did. An :class:`~mfbandit.Experiment` with the
     capital C ends there; one with more capital goes on. Costs are those of the fidelities, as a policy does not see the
@@ -55,16 +66,17 @@ class MFTopTwo:
 
     Args:
         capital: C, the capital that plays may cost, in the units of the fidelities' costs.
-        share: the share of C that the sweep may cost, in (0, 1].
+        share: the share of C that a single stage may cost if it does not reach all arms, in (0, 1].
         kappa: κ ≥ 1; how much cheaper a fidelity must be than the next one kept.
         r0: prior guess of a step's standard deviation, as a share of the arms' spread.
         nu0: the weight of that guess, in arms.
         fade: prior guess of the ratio of the noise variance to that of the fidelity below.
         noise: prior guess of the noise variance at the lowest fidelity, as a share of the variance between arms.
+        deterministic: whether results have no noise; None to find out.
 
     >>> policy = MFTopTwo(capital=100)
-    >>> policy.sweep(Fidelities(costs=[1, 4, 16]), arms=10)  # all ten at a cost of 4
-    (1, 10)
+    >>> policy.stages(Fidelities(costs=[1, 4, 16]), arms=10)  # all ten at a cost of 4
+    (Stage(fidelity=1, arms=10),)
     >>> policy.choose(Stats.empty(fidelities=3, arms=10), Fidelities(costs=[1, 4, 16]))
     (0, 1)
     """
@@ -78,6 +90,7 @@ class MFTopTwo:
     nu0: float = 5.0
     fade: float = 0.7
     noise: float = 0.05
+    deterministic: bool | None = None
 
     def __post_init__(self) -> None:
         for name in ("share", "r0", "nu0", "fade", "noise"):
@@ -88,6 +101,8 @@ class MFTopTwo:
             raise InvalidArgument(f"kappa must be at least 1, got {self.kappa:g}")
         if self.share > 1:
             raise InvalidArgument(f"share must be at most 1, got {self.share:g}")
+        if self.deterministic is not None:
+            flag("deterministic", self.deterministic)
 
     def kept(self, fidelities: Fidelities) -> list[int]:
         """Return the highest fidelity, and each below it that is κ times cheaper than the next one kept.
@@ -101,30 +116,38 @@ class MFTopTwo:
                 rows.insert(0, m)
         return rows
 
-    def sweep(self, fidelities: Fidelities, arms: int) -> tuple[int, int]:
-        """Return the sweep's fidelity and number of arms (step 2), the highest fidelity among ties.
+    def stages(self, fidelities: Fidelities, arms: int, deterministic: bool | None = None) -> tuple[Stage, ...]:
+        """Return the stages of step 2.
 
-        >>> MFTopTwo(capital=6).sweep(Fidelities(costs=[1, 2.5]), arms=20)  # four at a cost of 1
-        (0, 4)
+        Args:
+            fidelities: the fidelities.
+            arms: K.
+            deterministic: what was found out about the noise; None if nothing was, or it was declared.
+
+        >>> MFTopTwo(capital=6).stages(Fidelities(costs=[1, 2.5]), arms=20)  # four at a cost of 1
+        (Stage(fidelity=0, arms=4),)
         """
-        rows, most = self.kept(fidelities), limit(self.share * self.capital)
-        best, chosen = 0.0, (rows[0], 1)
-        for j, m in enumerate(reversed(rows[:-1] or rows)):
-            cost = fidelities.costs[m]
-            n = arms if arms * cost <= most else int(most / cost)
-            if n / (1 + j) > best:
-                best, chosen = n / (1 + j), (m, n)
-        return chosen
+        return ladder(
+            fidelities.costs,
+            self.kept(fidelities),
+            arms,
+            self.capital,
+            share=self.share,
+            deterministic=deterministic if self.deterministic is None else self.deterministic,
+            repeats=self.deterministic is None,
+        )
 
     def remember(self, stats: Stats, fidelities: Fidelities) -> MFTopTwoMemory:
         """Refit the chain after a result; start a new one if the fidelities in use have changed."""
-        told, rows, known = stats.told, self._rows(stats, fidelities), stats.memory
+        told, rows, known = raised(_of_seen(stats)), self._rows(stats, fidelities), stats.memory
         floor = max(least_variance(told), SMALLEST_VARIANCE)
         start, variance = _first_means(told, rows)
         guess = self.noise * variance
         noise = pooled_noise(told, list(rows), floor, first=guess, weight=NOISE_GUESS_RESULTS, fade=self.fade)
+        if self._repeats_itself(stats):
+            noise = np.full(len(rows), floor)
         # Before any second play the spread of the arms is unknown, and EM is slow to leave one that is far too small.
-        again = int(told.counts.sum()) > int(told.counts.any(axis=0).sum())
+        again = int(told.results.sum()) > told.counts.shape[1]
         if isinstance(known, MFTopTwoMemory) and known.rows == rows and again:
             chain, steps = replace(known, noise=noise), 1
         else:
@@ -134,20 +157,33 @@ class MFTopTwo:
         return chain
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
-        """Choose an arm of the sweep; after the sweep, the leader or the challenger by step 4."""
-        lowest, swept = self.sweep(fidelities, len(stats.active))
+        """Choose a play of the first stage that is not complete; after the stages, the leader or the challenger."""
+        exact = self._repeats_itself(stats)
+        stages = self.stages(fidelities, len(stats.active), exact)
         played = stats.plays.any(axis=0)
         untouched, seen = stats.active & ~played, stats.active & stats.counts.any(axis=0)
         left = limit(self.capital) - total_spent(stats.plays, fidelities)
-        if untouched.any() and int(played.sum()) < swept and (fidelities.costs[lowest] <= left or not seen.any()):
+        lowest = stages[0].fidelity
+        first_fits = fidelities.costs[lowest] <= left or not seen.any()
+        if untouched.any() and int(played.sum()) < stages[0].arms and first_fits:
             return int(untouched.argmax()), lowest
         if not seen.any():
             return _fewest(stats), lowest
         chain = self._memory(stats, fidelities)
-        belief = Posterior(chain, stats, list(chain.rows))
-        pair = finalists(belief, seen)
+        belief = Posterior(chain, raised(stats), list(chain.rows))
+        if exact is None and first_fits and _wants_repeat(stats, stages):
+            once = seen & (stats.plays[lowest] == 1) & (stats.results[lowest] == 1)
+            if once.any():
+                return _best(belief, once), lowest
+        promoted = _promoted(belief, stats, stages, fidelities, left)
+        if promoted is not None:
+            return promoted
+        pair = finalists(belief, seen, seen & (stats.plays[-1] == 0) if exact else seen)
         options = [m for m in self.kept(fidelities) if m >= lowest]
-        return _most_informative(belief, chain, pair, _payable(options, pair, stats, fidelities, left), fidelities)
+        plays = _payable(pair, options, stats, fidelities, left, exact=bool(exact))
+        if not plays:  # without noise, and nothing more to learn that the capital pays for
+            return pair[0], options[-1]
+        return _most_informative(belief, chain, plays, fidelities)
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
         """Compute E μ^(M)_k, in units of reward; infinite for arms without a result; shape (K,)."""
@@ -155,7 +191,7 @@ class MFTopTwo:
         if not seen.any():
             return np.full(len(stats.active), np.inf)
         chain = self._memory(stats, fidelities)
-        return np.where(seen, Posterior(chain, stats.told, list(chain.rows)).values, np.inf)
+        return np.where(seen, Posterior(chain, raised(stats.told), list(chain.rows)).values, np.inf)
 
     def recommend(self, stats: Stats, fidelities: Fidelities) -> int:
         """Return the active arm with the highest E μ^(M)_k."""
@@ -173,7 +209,7 @@ class MFTopTwo:
         if not seen.any():
             return np.full(len(seen), -np.inf), np.full(len(seen), np.inf)
         chain = self._memory(stats, fidelities)
-        return Posterior(chain, stats.told, list(chain.rows)).intervals(seen)
+        return Posterior(chain, raised(stats.told), list(chain.rows)).intervals(seen)
 
     def _memory(self, stats: Stats, fidelities: Fidelities) -> MFTopTwoMemory:
         # Without a memory, or after costs have changed, it is computed from the results.
@@ -183,10 +219,14 @@ class MFTopTwo:
         return self.remember(replace(stats, memory=None), fidelities)
 
     def _rows(self, stats: Stats, fidelities: Fidelities) -> tuple[int, ...]:
-        """Return the kept fidelities from the sweep's upwards, and all others with a result."""
-        lowest, _ = self.sweep(fidelities, len(stats.active))
+        """Return the kept fidelities from the first stage's upwards, and all others with a result."""
+        lowest = self.stages(fidelities, len(stats.active))[0].fidelity
         used = {m for m in self.kept(fidelities) if m >= lowest}
         return tuple(sorted(used.union(np.flatnonzero(stats.counts.any(axis=1)).tolist())))
+
+    def _repeats_itself(self, stats: Stats) -> bool | None:
+        """Whether results have no noise, as declared or found out; None while that is not known."""
+        return repeats_itself(stats) if self.deterministic is None else self.deterministic
 
     def _begin(
         self, start: float, variance: float, noise: FloatArray, rows: tuple[int, ...], floor: float
@@ -197,36 +237,77 @@ class MFTopTwo:
         return MFTopTwoMemory(start, spread, np.zeros(len(rows) - 1), steps, steps, noise, rows)
 
 
-def finalists(belief: Posterior, seen: BoolArray) -> tuple[int, ...]:
-    """Return the leader and the challenger, lowest index among ties; the leader alone if no other arm is ``seen``."""
+def finalists(belief: Posterior, seen: BoolArray, rivals: BoolArray) -> tuple[int, ...]:
+    """Return the leader of the ``seen`` and the challenger of its ``rivals``, or it alone; lowest index among ties."""
     values = np.where(seen, belief.values, -np.inf)
     leader = int(values.argmax())
     variances = belief.deviations * belief.deviations
-    behind = (values[leader] - values) / np.sqrt(variances[leader] + variances)
+    behind = np.where(rivals, (values[leader] - values) / np.sqrt(variances[leader] + variances), np.inf)
     behind[leader] = np.inf
     challenger = int(behind.argmin())
     return (leader, challenger) if behind[challenger] < np.inf else (leader,)
 
 
-def _payable(options: list[int], pair: tuple[int, ...], stats: Stats, fidelities: Fidelities, left: float) -> list[int]:
-    """Return the fidelities at which ``left`` pays for both arms that have no play there; if none, the cheapest."""
-    new = [max(1, sum(stats.plays[m, k] == 0 for k in pair)) for m in options]
-    both = [m for m, plays in zip(options, new, strict=True) if plays * fidelities.costs[m] <= left]
-    one = options[:1] if fidelities.costs[options[0]] <= left else options
-    return both or one
+def _wants_repeat(stats: Stats, stages: tuple[Stage, ...]) -> bool:
+    """Whether the first stage is to be played again, to find out whether results have noise."""
+    again = int((stats.plays > 1).sum())
+    return stages[0].arms >= MANY_ARMS and again < REPEATS
+
+
+def _best(belief: Posterior, among: BoolArray) -> int:
+    """Return the arm with the highest E μ^(M)_k, the lowest index among ties."""
+    return int(np.where(among, belief.values, -np.inf).argmax())
+
+
+def _promoted(
+    belief: Posterior, stats: Stats, stages: tuple[Stage, ...], fidelities: Fidelities, left: float
+) -> tuple[int, int] | None:
+    """Return the play of the first later stage that is not complete; None if all are, or it does not fit."""
+    for below, stage in pairwise(stages):
+        reached = stats.plays[stage.fidelity :].any(axis=0)
+        if int(reached.sum()) >= stage.arms:
+            continue
+        ready = stats.active & ~reached & stats.counts[below.fidelity :].any(axis=0)
+        if not ready.any() or fidelities.costs[stage.fidelity] > left:
+            return None
+        return _best(belief, ready), stage.fidelity
+    return None
+
+
+def _payable(
+    pair: tuple[int, ...], options: list[int], stats: Stats, fidelities: Fidelities, left: float, *, exact: bool
+) -> list[tuple[int, int]]:
+    """Return the plays of the finalists at fidelities where ``left`` pays for both that have no play there.
+
+    If there are none, those at the cheapest one. Without noise, plays at or below an earlier one are left out.
+    """
+    worth = [(k, m) for k in pair for m in options if not exact or not stats.plays[m:, k].any()]
+    new = {m: max(1, sum(stats.plays[m, k] == 0 for k, at in worth if at == m)) for m in options}
+    both = [(k, m) for k, m in worth if new[m] * fidelities.costs[m] <= left]
+    if both or fidelities.costs[options[0]] > left:  # where nothing fits, it goes on as if all did
+        return both or worth
+    return [(k, m) for k, m in worth if m == options[0]]
 
 
 def _most_informative(
-    belief: Posterior, chain: MFTopTwoMemory, pair: tuple[int, ...], options: list[int], fidelities: Fidelities
+    belief: Posterior, chain: MFTopTwoMemory, plays: list[tuple[int, int]], fidelities: Fidelities
 ) -> tuple[int, int]:
-    """Return the arm and fidelity with the most information per cost; among ties the leader's, then the cheapest."""
-    best, chosen = -1.0, (pair[0], options[0])
-    for arm in pair:
-        for m in options:
-            gain = belief.information_per_cost(chain.rows.index(m), arm, fidelities.costs[m])
-            if gain > best:
-                best, chosen = gain, (arm, m)
+    """Return the play with the most information per cost; among ties the first."""
+    best, chosen = -1.0, plays[0]
+    for arm, m in plays:
+        gain = belief.information_per_cost(chain.rows.index(m), arm, fidelities.costs[m])
+        if gain > best:
+            best, chosen = gain, (arm, m)
     return chosen
+
+
+def _of_seen(stats: Stats) -> Stats:
+    """Return the statistics of arms with a result, with no pending plays: others tell nothing about the chain."""
+    seen = stats.counts.any(axis=0)
+    extra, unseen = (None if array is None else array[:, seen] for array in (stats.extra, stats.unseen))
+    counts, nothing = stats.counts[:, seen], np.zeros_like(stats.pending[:, seen])
+    sums, squares = stats.sums[:, seen], stats.squares[:, seen]
+    return Stats(counts, sums, squares, nothing, stats.active[seen], None, extra, unseen)
 
 
 def _first_means(told: Stats, rows: tuple[int, ...]) -> tuple[float, float]:

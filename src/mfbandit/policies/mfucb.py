@@ -4,7 +4,17 @@ from dataclasses import dataclass
 
 from mfbandit._internal.typing import FloatArray
 from mfbandit._internal.validation import flag, positive
-from mfbandit.core import Fidelities, Stats, kl_upper_bounds, lower_bounds, most_promising, safest, upper_bounds, width
+from mfbandit.core import (
+    Fidelities,
+    Stats,
+    kl_upper_bounds,
+    lower_bounds,
+    most_promising,
+    rate_width,
+    safest,
+    upper_bounds,
+    width,
+)
 
 
 @dataclass(frozen=True)
@@ -57,8 +67,12 @@ class MFUCB:
         return safest(lower_bounds(stats, fidelities, self.rho).max(axis=0), stats)
 
     def _fidelity(self, arm: int, stats: Stats, fidelities: Fidelities) -> int:
-        plays = stats.plays[:, arm].tolist()
+        number, rates = stats.observations[:, arm].tolist(), fidelities.are_rates
         for m, gamma in enumerate(fidelities.gammas):
-            if width(plays[m], m, stats.time, fidelities, self.rho) >= gamma:
+            if rates:
+                wide = rate_width(stats, arm, m, fidelities, self.rho)
+            else:
+                wide = width(number[m], m, stats.time, fidelities, self.rho)
+            if wide >= gamma:
                 return m
         return len(fidelities) - 1

@@ -37,15 +37,20 @@ class Candidate:
 
     def build(self, seed: int | None = None, **more: object) -> Estimator:
         """Clone the estimator, with its settings and ``more``; a seed replaces every ``random_state`` that is None."""
-        built = clone(self.estimator).set_params(**clone(dict(self.settings), safe=False), **more)
-        if seed is not None:
-            unset = [name for name, value in built.get_params().items() if value is None and _is_seed(name)]
+        built = clone(self.estimator)
+        settings = clone(dict(self.settings), safe=False) | more
+        if settings:  # as GridSearchCV: some estimators have no set_params
+            built.set_params(**settings)
+        unset = [] if seed is None else _unset_seeds(built)
+        if unset:
             built.set_params(**dict.fromkeys(unset, seed))
         return built
 
 
-def _is_seed(name: str) -> bool:
-    return name.rpartition("__")[2] == "random_state"
+def _unset_seeds(built: Estimator) -> list[str]:
+    """Names of the parameters ``random_state`` that are None, of the estimator and its parts."""
+    params = built.get_params().items()
+    return [name for name, value in params if value is None and name.rpartition("__")[2] == "random_state"]
 
 
 def list_candidates(

@@ -15,6 +15,8 @@ from sklearn.exceptions import FitFailedWarning
 from sklearn.metrics import check_scoring
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
+from sklearn.utils._metadata_requests import _routing_enabled
+from sklearn.utils.metadata_routing import MethodMapping
 from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_method_params
 
@@ -29,10 +31,11 @@ from mfbandit.search.candidates import Candidate, check_resource, list_candidate
 from mfbandit.search.cv_results import cv_results, in_given_order
 from mfbandit.search.fit_and_score import FitRunner, SearchData
 from mfbandit.search.rungs import SAMPLES, Rungs, checked_rungs
-from mfbandit.search.scheduler import SearchScheduler
+from mfbandit.search.scheduler import PlannedSplits, SearchScheduler
 from mfbandit.search.sklearn_types import Estimator, ParamGrid, RandomState, Samples, Scorer, Splitter
 from mfbandit.search.splits import Splits, raise_small_fractions
 
+DEFAULT_FRACTIONS = (1 / 16, 1 / 4, 1.0)
 DEFAULT_CAPITAL_SHARE = 0.75  # of one full fit of every candidate
 DEFAULT_CAPITAL_ROUNDS = 2  # of a candidate's splits that the default capital pays for at least
 COSTS = ("samples", "seconds")
@@ -45,20 +48,23 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
     (a fidelity); the score is the reward. It costs its fraction of a full fit: a capital of 40 pays for 40 fits on all
     training samples, or for 640 on a sixteenth of them. A policy of the package decides where the capital goes.
 
-    The i-th play of every candidate at a fidelity is on the same split i, so that candidates are compared on equal
-    terms. Each further play is on a new split. Samples are stratified for classifiers, and nested: the one at a
-    smaller fraction is part of the one at a larger. The test part is always whole. With a number of folds as ``cv``,
-    and with a splitter that shuffles, splits never end: after its own, new shuffles follow. A splitter that does not
-    shuffle has no more than its own: a candidate that has seen them all with all training samples has the score that
-    GridSearchCV would give it, and is retired. Groups decide what is trained and what is tested on, as
-    the splitter says; samples for small fractions are drawn from rows, not from whole groups.
+    The i-th play of every candidate at a fidelity is on the same split, so that candidates are compared on equal
+    terms; of a time series the largest window comes first, and a play costs the rows that it fits. Each further play is
+    on a new split. All candidates have a round of splits with all samples before one of them begins another. Samples
+    are stratified for classifiers, and nested: the one at a smaller fraction is part of the one at a larger. The test
+    part is always whole. With a number of folds as ``cv``, and with a splitter that shuffles, splits never end: after
+    its own, new shuffles follow. A splitter that does not shuffle has no more than its own: a candidate that has seen
+    them all with all training samples has the score that GridSearchCV would give it, and is retired. Groups decide what
+    is trained and what is tested on, as the splitter says; samples for small fractions are drawn from rows, not from
+    whole groups.
 
     A policy that models scores, as the default does, is shown them without split effects: what a split did to all
     candidates. Scores far below the median are shown as a minimum score. Of two candidates whose scores are equal in
-    three plays, one is retired.
+    three plays, and on 300 test samples, the second is retired. If scores differ more between the first two splits than
+    between the better candidates, the better half has two plays in the sweep.
 
-    A fit that fails or scores NaN is a failed play, at the same cost. Three in a row set a candidate aside, and it is
-    never the best.
+    A fit that fails or scores NaN is a failed play, at the same cost. With a policy that models scores, the candidate
+    is played one fidelity higher then. Three failures in a row set it aside, and it is never the best.
 
     **Reproducible**: with a ``random_state`` and ``n_jobs=1`` the result is always the same, and every
     ``random_state=None`` of a candidate is given a seed. Plays are asked for in rounds of ``batch``, each of which
@@ -71,7 +77,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         param_grid: names of parameters and the values to try, as for GridSearchCV.
         candidates: instead of a grid, a list of settings (dictionaries), of estimators, or of (name, estimator) pairs.
         fractions: of the training samples, increasing and ending at 1; the fidelities. One that is too small to hold
-            a sample of each class is raised, with a warning.
+            a sample of each class is raised, with a warning. By default those of 1/16, 1/4 and 1 that the policy
+            will use with this capital.
         resource: "n_samples", or a parameter that makes a fit cheap when it is small, such as "n_estimators".
         values: of that parameter, increasing; they are the fidelities then, each at its share of the last one's cost.
         policy: the rule that picks plays; by default :class:`~mfbandit.MFTopTwo` with this capital, which needs no
@@ -103,8 +110,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         spent_: of the capital.
         capital_: what there was to spend.
         plays_: every :class:`~mfbandit.search.fit_and_score.Trial`, in order.
-        experiment_: the :class:`~mfbandit.Experiment`, with its log; its arms are the candidates in the random order in
-            which they are tried first.
+        experiment_: the :class:`~mfbandit.Experiment`, with its log; its arms are the candidates in the order in which
+            they are tried first: a random one where the capital may not reach all of them.
         audit_: the :class:`~mfbandit.core.audit.Audit` of the biases, None where there are none.
         fidelities_: the :class:`~mfbandit.Fidelities`, with learned costs and noise.
         n_splits_, refit_time_, scorer_, multimetric_, classes_, n_features_in_, feature_names_in_: as in scikit-learn.
@@ -125,7 +132,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         param_grid: ParamGrid = None,
         *,
         candidates: Sequence[Any] | None = None,
-        fractions: Sequence[float] = (1 / 16, 1 / 4, 1),
+        fractions: Sequence[float] | None = None,
         resource: str | None = None,
         values: Sequence[Any] | None = None,
         policy: Policy | None = None,
@@ -172,9 +179,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
                 ``groups``.
         """
         candidates, rungs = self._checked_arguments()
+        names = _routing_names(candidates) if _routing_enabled() else ()
         seed = int(check_random_state(self.random_state).randint(2**31 - 1))
-        order = np.random.default_rng([seed, len(candidates)]).permutation(len(candidates))
-        candidates = [candidates[k] for k in order]  # a policy may try the first ones only
         scorer, _ = self._get_scorers()
         x, y = indexable(X, y)
         routed = self._get_routed_params_for_fit(_check_method_params(x, params=params))
@@ -182,9 +188,14 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         splits = Splits(self.cv, x, y, classifier=classifier, seed=seed, arguments=routed.splitter.split)
         if rungs.resource == SAMPLES:
             rungs = Rungs(SAMPLES, raise_small_fractions(rungs.values, splits.training_size, splits.min_samples))
-        data = SearchData(x, y, scorer, routed.estimator.fit, routed.scorer.score, self.error_score)
-        runner = FitRunner(candidates, rungs, splits, data, None if self.random_state is None else seed)
-        scheduler = self._scheduler(candidates, rungs, splits)
+        capital = self._checked_capital(len(candidates), rungs, splits)
+        rungs = self._used_rungs(rungs, len(candidates), capital)
+        order = self._order(rungs, len(candidates), capital, seed)
+        candidates = [candidates[k] for k in order]
+        fit_params = [routed[names[k]].fit if names else routed.estimator.fit for k in order]
+        data = SearchData(x, y, scorer, {}, routed.scorer.score, self.error_score)
+        runner = FitRunner(candidates, rungs, splits, data, None if self.random_state is None else seed, fit_params)
+        scheduler = self._scheduler(candidates, rungs, splits, capital, order)
         stopped = self._spend_capital(scheduler, runner)
         self._set_results(scheduler, runner, order, stopped=stopped)
         self.scorer_, self.multimetric_, self.n_splits_ = scorer, False, splits.n_splits
@@ -216,7 +227,15 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def get_metadata_routing(self) -> object:
         """Return who wants which metadata; see scikit-learn's guide on metadata routing."""
-        return BaseSearchCV.get_metadata_routing(self._with_estimator())
+        router = BaseSearchCV.get_metadata_routing(self._with_estimator())
+        try:
+            candidates = list_candidates(self.estimator, self.param_grid, self.candidates)
+        except InvalidArgument:  # fit will say what is wrong
+            return router
+        to_fit = MethodMapping().add(caller="fit", callee="fit")
+        for name, one in zip(_routing_names(candidates), candidates, strict=True):
+            router.add(method_mapping=to_fit, **{name: one.build()})
+        return router
 
     def _get_scorers(self) -> tuple[Scorer, str]:
         if callable(self.scoring):
@@ -232,7 +251,9 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _checked_arguments(self) -> tuple[list[Candidate], Rungs]:
         candidates = list_candidates(self.estimator, self.param_grid, self.candidates)
-        rungs = checked_rungs(self.fractions, self.resource, self.values)
+        rungs = checked_rungs(
+            DEFAULT_FRACTIONS if self.fractions is None else self.fractions, self.resource, self.values
+        )
         if rungs.resource != SAMPLES:
             check_resource(candidates, rungs.resource)
         Fidelities(rungs.costs, self.biases)  # or says what is wrong with them
@@ -241,14 +262,25 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             raise InvalidArgument(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
         if self.batch is not None and whole("batch", self.batch) < 1:
             raise InvalidArgument(f"batch must be at least 1, got {self.batch}")
+        if self.n_jobs is not None:
+            whole("n_jobs", self.n_jobs)
         if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise InvalidArgument(f"error_score must be a number or 'raise', got {self.error_score!r}")
         return candidates, rungs
 
-    def _scheduler(self, candidates: list[Candidate], rungs: Rungs, splits: Splits) -> SearchScheduler:
-        capital = self._checked_capital(len(candidates), rungs, splits.n_splits)
+    def _scheduler(
+        self, candidates: list[Candidate], rungs: Rungs, splits: Splits, capital: float, order: IntArray
+    ) -> SearchScheduler:
         # Fractions that were raised to the same one have the smallest of their biases.
         biases = None if self.biases is None else self.biases[-len(rungs.costs) :]
+        samples = rungs.resource == SAMPLES
+        planned = PlannedSplits(
+            number=splits.number,
+            max_splits=splits.max_splits,
+            round_size=splits.n_splits,
+            test_size=splits.test_size,
+            cost=lambda m, i: splits.share(i, rungs.fraction(m)) * (1.0 if samples else rungs.costs[m]),
+        )
         return SearchScheduler(
             MFTopTwo(capital) if self.policy is None else self.policy,
             [one.label for one in candidates],
@@ -256,15 +288,33 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             noise=self._checked_noise(),
             capital=capital,
             seconds=self.cost == "seconds",
-            max_splits=splits.max_splits,
+            splits=planned,
+            order=order.tolist(),
         )
 
-    def _checked_capital(self, arms: int, rungs: Rungs, n_splits: int) -> float:
+    def _used_rungs(self, rungs: Rungs, arms: int, capital: float) -> Rungs:
+        """Leave out the default fractions below the first one that the default policy will use."""
+        given = self.fractions is not None or self.policy is not None or self.biases is not None
+        if given or rungs.resource != SAMPLES or self.cost == "seconds":
+            return rungs
+        first = MFTopTwo(capital).stages(Fidelities(rungs.costs), arms)[0].fidelity
+        return Rungs(SAMPLES, rungs.values[first:])
+
+    def _order(self, rungs: Rungs, arms: int, capital: float, seed: int) -> IntArray:
+        """The order to try candidates in: theirs, or a random one where a policy may try the first ones only."""
+        if self.policy is None and MFTopTwo(capital).stages(Fidelities(rungs.costs), arms)[0].arms == arms:
+            return np.arange(arms)
+        return np.random.default_rng([seed, arms]).permutation(arms)
+
+    def _checked_capital(self, arms: int, rungs: Rungs, splits: Splits) -> float:
+        of_policy = self.policy.capital if isinstance(self.policy, MFTopTwo) else None
+        if self.capital is None and of_policy is not None:
+            return of_policy
         if self.capital is None:
             if self.cost == "seconds":
                 raise InvalidArgument("capital must be given in seconds with cost='seconds', got None")
-            wanted = max(DEFAULT_CAPITAL_SHARE * arms, DEFAULT_CAPITAL_ROUNDS * n_splits)
-            return max(arms * rungs.costs[0], min(wanted, arms * n_splits))
+            wanted = max(DEFAULT_CAPITAL_SHARE * arms, DEFAULT_CAPITAL_ROUNDS * splits.total)
+            return max(arms * rungs.costs[0], min(wanted, arms * splits.total))
         capital = positive("capital", self.capital)
         needed = arms * rungs.costs[0] if self.cost == "samples" else 0.0
         if number("capital", capital) < needed * (1 - 1e-9):
@@ -272,6 +322,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"capital must pay for one play of each of the {arms} candidates at the lowest fidelity, "
                 f"{plain(needed, 4)}, got {self.capital}"
             )
+        if of_policy is not None and of_policy != capital:
+            raise InvalidArgument(f"policy must have the capital of the search, {plain(capital)}, got {self.policy}")
         return capital
 
     def _checked_noise(self) -> Concentration | None:
@@ -329,7 +381,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         start = time.perf_counter()
         self.best_estimator_ = runner.build_estimator(best, -1, 0)
         target = () if runner.data.y is None else (runner.data.y,)
-        self.best_estimator_.fit(runner.data.x, *target, **runner.data.fit_params)
+        self.best_estimator_.fit(runner.data.x, *target, **runner.fit_params[best])
         self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
@@ -339,13 +391,18 @@ class WrongDataType(InvalidArgument, TypeError):
     """All candidates raised a TypeError on these data, which is what they would raise without a search."""
 
 
+def _routing_names(candidates: Sequence[Candidate]) -> list[str]:
+    """The names by which candidates are asked which metadata they want."""
+    return [f"candidate_{k}" for k in range(len(candidates))]
+
+
 def _warn_of_failures(scheduler: SearchScheduler) -> None:
-    """Warn of failed fits and of candidates that were never tried; raise an error if all candidates failed."""
+    """Warn of failed fits and of candidates that were never tried; raise an error if all fits failed."""
     results = [trial.outcome for trial in scheduler.trials]
     failures = [one for one in results if one.error is not None]
     experiment, set_aside = scheduler.experiment, list(scheduler.experiment.set_aside)
     arms, tried = len(experiment.arms), experiment.stats.counts.any(axis=0)
-    if not np.delete(tried, set_aside).any():
+    if len(failures) == len(results) or not np.delete(tried, set_aside).any():
         types = failures and all(one.is_error("TypeError") for one in failures)
         raise (WrongDataType if types else InvalidArgument)(
             f"all {arms} candidates failed, in {len(failures)} of {len(results)} fits; the first one with\n"
@@ -353,7 +410,8 @@ def _warn_of_failures(scheduler: SearchScheduler) -> None:
         )
     if failures:
         warnings.warn(
-            f"{len(failures)} of {len(results)} fits failed; the first one with\n{failures[0].error}",
+            f"{len(failures)} of {len(results)} fits failed; the first one with\n{failures[0].error}\n"
+            + "\n".join(scheduler.failures()),
             FitFailedWarning,
             stacklevel=4,
         )

@@ -3,7 +3,7 @@
 import time
 import traceback
 from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from numbers import Real
 from typing import Any
 
@@ -71,6 +71,15 @@ class FitResult:
     def failed(self) -> bool:
         """Whether there is no score, or one that is too large to be squared."""
         return not abs(self.score) <= LARGEST_NUMBER
+
+    @property
+    def reason(self) -> str:
+        r"""The last line of what went wrong.
+
+        >>> FitResult(float("nan"), 0.0, error="Traceback ...\nTypeError: no number\n").reason
+        'TypeError: no number'
+        """
+        return (self.error or "").strip().rpartition("\n")[2]
 
     def is_error(self, name: str) -> bool:
         r"""Return whether the fit raised an error of this type.
@@ -142,12 +151,19 @@ class FitRunner:
         splits: of the data.
         data: what every fit shares.
         seed: of candidates without one of their own; None leaves them unseeded.
+        fit_params: further arguments of ``fit`` for each candidate.
     """
 
     def __init__(
-        self, candidates: list[Candidate], rungs: Rungs, splits: Splits, data: SearchData, seed: int | None
+        self,
+        candidates: list[Candidate],
+        rungs: Rungs,
+        splits: Splits,
+        data: SearchData,
+        seed: int | None,
+        fit_params: Sequence[dict[str, Any]],
     ) -> None:
-        self.candidates, self.rungs, self.data = candidates, rungs, data
+        self.candidates, self.rungs, self.data, self.fit_params = candidates, rungs, data, fit_params
         self._splits, self._seed = splits, seed
 
     def build_estimator(self, arm: int, fidelity: int, split: int) -> Estimator:
@@ -163,7 +179,7 @@ class FitRunner:
         return parallel(
             delayed(fit_and_score)(
                 self.build_estimator(play.arm, play.fidelity, split),
-                self.data,
+                replace(self.data, fit_params=self.fit_params[play.arm]),
                 *self._splits.sample(split, self.rungs.fraction(play.fidelity)),
             )
             for play, split in asked

@@ -1,8 +1,8 @@
 """The scheduler of a search: which candidate is fitted next, on which split, and what is known of all so far."""
 
 import math
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, replace
 
 import numpy as np
 
@@ -18,12 +18,36 @@ from mfbandit.search.score_estimates import (
     bound_deviations,
     estimates_by_bounds,
     estimates_by_model,
+    least_noise,
     min_useful_score,
+    split_error,
+    still_unknown,
 )
 from mfbandit.search.split_effects import SplitAdjustedPolicy
 
 DUPLICATE_PLAYS = 3  # with equal scores on the same splits, from which two candidates count as the same
-TOP_PLAYS_TO_END = 2  # of the best candidate at the highest fidelity, before a search may end early
+DUPLICATE_ROWS = 300  # test samples of these plays: two that differ on 1 of 100 do so on one of them, at 95 %
+TOP_PLAYS_TO_END = 5  # of the best candidate at the highest fidelity, before a search may end early
+TIE = 1e-9  # of the spread of estimates: a difference that is rounding
+
+
+@dataclass(frozen=True)
+class PlannedSplits:
+    """What a scheduler knows of the splits that plays are made on.
+
+    Args:
+        number: of the split that a candidate's i-th play at a fidelity is on.
+        max_splits: how many different ones there are at the highest fidelity, None for no end.
+        round_size: how many of them make up a round, such as five folds; None for no rounds.
+        test_size: the fewest samples that a score is the mean of; None if that is not known.
+        cost: of a play at a fidelity on a split, in units of capital; None for that of the fidelity.
+    """
+
+    number: Callable[[int], int] = int
+    max_splits: int | None = None
+    round_size: int | None = None
+    test_size: int | None = None
+    cost: Callable[[int, int], float] | None = None
 
 
 class SearchScheduler:
@@ -36,7 +60,8 @@ class SearchScheduler:
         capital: what all plays may cost.
         noise: of the scores, or None to learn it.
         seconds: whether plays cost what the clock says.
-        max_splits: how many different splits there are at the highest fidelity, None for no end.
+        splits: where plays are made; None for as many splits as are wanted, all of one size.
+        order: the position of each candidate in the user's list; ties go to the first. None for their order here.
 
     >>> from mfbandit import MFBayes
     >>> scheduler = SearchScheduler(MFBayes(), ["a", "b"], Fidelities([0.25, 1]), capital=4)
@@ -53,9 +78,11 @@ class SearchScheduler:
         capital: float,
         noise: Concentration | None = None,
         seconds: bool = False,
-        max_splits: int | None = None,
+        splits: PlannedSplits | None = None,
+        order: Sequence[int] | None = None,
     ) -> None:
-        self.seconds, self.max_splits = seconds, max_splits
+        self.seconds, self._splits = seconds, splits or PlannedSplits()
+        self._order = list(order or range(len(labels)))
         self._relative = np.array(fidelities.costs, dtype=np.float64)
         if seconds:  # high, so that a policy begins at the lowest fidelity; the first fit says more
             top = fidelities.costs[-1]
@@ -64,8 +91,10 @@ class SearchScheduler:
         self._learns_noise = noise is None and needs_noise(policy, fidelities, len(labels))
         known = replace(fidelities, concentration=noise or SubGaussian(1.0))
         # A policy with bounds of its own is given scores as they are.
-        adjusts = fidelities.biases is None and isinstance(policy, Remembers) and not isinstance(policy, Decides)
-        self._adjusted = SplitAdjustedPolicy(policy) if adjusts else None
+        unbiased = fidelities.biases is None or len(fidelities) == 1
+        adjusts = unbiased and isinstance(policy, Remembers) and not isinstance(policy, Decides)
+        rounds, tested = self._splits.round_size, self._splits.test_size
+        self._adjusted = SplitAdjustedPolicy(policy, rounds, tested) if adjusts else None
         self.experiment = Experiment(self._adjusted or policy, arms=list(labels), fidelities=known, capital=capital)
         if isinstance(policy, Decides):
             self.experiment.set_stop(None)  # retired candidates take part here: decided() knows of them
@@ -89,17 +118,32 @@ class SearchScheduler:
                 play = self.experiment.ask()
             except (CapitalExhausted, ExperimentDecided, NoActiveArms):
                 break
-            asked.append((play, int(self._asked[play.fidelity, play.arm])))
+            if self.seconds and self._would_end_too_late(play):
+                self.experiment.fail(play)
+                self._leave_out(play.arm)
+                continue
+            asked.append((play, self._splits.number(int(self._asked[play.fidelity, play.arm]))))
             self._asked[play.fidelity, play.arm] += 1
             self._retire_if_all_splits_seen(play)
         return asked
 
+    def _would_end_too_late(self, play: Play) -> bool:
+        """Whether the capital in seconds would be spent before the play ends, by the candidate's own fits so far."""
+        own = [one for one in self.trials if one.arm == play.arm]
+        if not own:
+            return False
+        costs = self.experiment.fidelities.costs
+        pace = sum(one.cost for one in own) / sum(costs[one.fidelity] for one in own)
+        left = self._capital - self.experiment.spent - (self.experiment.reserved - play.cost)
+        return pace * costs[play.fidelity] > left
+
     def tell(self, asked: Sequence[tuple[Play, int]], results: Sequence[FitResult]) -> None:
         """Take in the results of a round; a fit without a score is a failed play, which costs the same."""
         for (play, split), result in zip(asked, results, strict=True):
-            cost = result.seconds if self.seconds else play.cost
+            cost = result.seconds if self.seconds else self._cost(play, split)
             self.trials.append(Trial(play.arm, play.fidelity, split, cost, result))
             if result.failed:
+                self._lift(play)
                 self.experiment.fail(play, cost)
             else:
                 if self._adjusted is not None:
@@ -107,6 +151,16 @@ class SearchScheduler:
                 self.experiment.tell(play, result.score, cost)
         self._retire_duplicates({play.arm for play, _ in asked})
         self._revise()
+
+    def _cost(self, play: Play, split: int) -> float:
+        """What a play costs: the samples that it is fitted on, and not more than was reserved for it."""
+        return play.cost if self._splits.cost is None else min(play.cost, self._splits.cost(play.fidelity, split))
+
+    def _lift(self, play: Play) -> None:
+        """Try a candidate whose fit failed one fidelity higher before it is dropped."""
+        if self._adjusted is not None:
+            above = min(play.fidelity + 1, len(self._asked) - 1)
+            self._adjusted.lowest[play.arm] = max(above, self._adjusted.lowest.get(play.arm, 0))
 
     def _wants_untried_candidate(self) -> bool:
         """Whether the policy's next play is the first one of a candidate."""
@@ -116,35 +170,42 @@ class SearchScheduler:
 
     def _retire_if_all_splits_seen(self, play: Play) -> None:
         """Retire a candidate that has seen all splits there are: another play would be the same again."""
-        if self.max_splits is None or self._asked[-1, play.arm] < self.max_splits:
-            return
-        if play.arm in self.experiment.retired:
+        if self._splits.max_splits is not None and self._asked[-1, play.arm] >= self._splits.max_splits:
+            self._leave_out(play.arm)
+
+    def _leave_out(self, arm: int) -> None:
+        """Ask for no more plays of a candidate; without the last one the search is over."""
+        if arm in self.experiment.retired:
             return
         if len(self.experiment.retired) + 1 == len(self.experiment.arms):
             self._over = True
         else:
-            self.experiment.retire_arm(play.arm)
+            self.experiment.retire_arm(arm)
 
     def _retire_duplicates(self, arms: set[int]) -> None:
         """Retire candidates that never differ from another: all capital would go into comparing the two."""
         scores: dict[int, dict[tuple[int, int], float]] = {}
+        tried = set(np.flatnonzero(self._asked[-1] * (self._asked.sum(axis=0) >= DUPLICATE_PLAYS)).tolist())
         for trial in self.trials:
-            scores.setdefault(trial.arm, {})[trial.fidelity, trial.split] = trial.outcome.score
+            if trial.arm in tried:
+                scores.setdefault(trial.arm, {})[trial.fidelity, trial.split] = trial.outcome.score
         retired = set(self.experiment.retired)
-        for arm in sorted(arms - retired):
+        for arm in sorted(arms & set(scores) - retired):
             others = sorted(set(scores) - retired - {arm})
             same = next((other for other in others if self._are_duplicates(scores[arm], scores[other])), None)
             if same is not None and len(retired) + 1 < len(self.experiment.arms):
-                kept, dropped = sorted((arm, same))
+                kept, dropped = sorted((arm, same), key=self._order.__getitem__)
                 self.experiment.retire_arm(dropped)
                 self._duplicates[dropped] = kept
                 retired.add(dropped)
 
     def _are_duplicates(self, one: dict[tuple[int, int], float], other: dict[tuple[int, int], float]) -> bool:
         shared = one.keys() & other.keys()
-        # Small samples alone do not tell: they make trees of any depth alike.
-        enough = len(shared) >= DUPLICATE_PLAYS and any(m == len(self._asked) - 1 for m, _ in shared)
-        return enough and all(one[at] == other[at] for at in shared)
+        # Small samples alone do not tell: they make trees of any depth alike. Nor do scores of few test samples.
+        rows = DUPLICATE_ROWS if self._splits.test_size is None else len(shared) * self._splits.test_size
+        enough = len(shared) >= DUPLICATE_PLAYS and rows >= DUPLICATE_ROWS
+        at_top = any(m == len(self._asked) - 1 for m, _ in shared)
+        return enough and at_top and all(one[at] == other[at] for at in shared)
 
     # What is learned on the way
 
@@ -156,7 +217,7 @@ class SearchScheduler:
         if not self._first_round_over and not self._wants_untried_candidate():
             self._first_round_over = True
             if self._adjusted is not None:
-                self._adjusted.min_score = min_useful_score(self._stats)
+                self._adjusted.min_score = min_useful_score(self._stats, self._splits.test_size)
         if needs_revision(used, learned):
             self._set_fidelities(learned)
 
@@ -188,8 +249,29 @@ class SearchScheduler:
     # What is known of the candidates
 
     def best(self) -> int:
-        """Return the candidate that the policy recommends, also among those that have seen all splits."""
-        return int(self.experiment.policy.recommend(self._stats, self.experiment.fidelities))
+        """Return the candidate that the policy recommends, also among those that have seen all splits.
+
+        Of candidates that are as good, it is the first one listed.
+        """
+        stats, policy = self._stats, self.experiment.policy
+        best = int(policy.recommend(stats, self.experiment.fidelities))
+        if self._adjusted is None:
+            return best
+        values = policy.index(stats, self.experiment.fidelities)
+        known = stats.active & np.isfinite(values)
+        as_good = known & (values >= values[best] - TIE * float(np.ptp(values[known])))
+        return min([best, *np.flatnonzero(as_good).tolist()], key=self._order.__getitem__)
+
+    def failures(self) -> list[str]:
+        """Say of each candidate with failed fits at which fidelities, why, and whether it was dropped."""
+        told, names = [], self.experiment.fidelities.labels
+        failures = [one for one in self.trials if one.outcome.error is not None]
+        for arm in sorted({one.arm for one in failures}, key=self._order.__getitem__):
+            failed = [one for one in failures if one.arm == arm]
+            where = ", ".join(dict.fromkeys(names[one.fidelity] for one in failed))
+            what = "was dropped: it failed" if arm in self.experiment.set_aside else "failed"
+            told.append(f"candidate {self.experiment.arms[arm]!r} {what} at {where}, with {failed[-1].outcome.reason}")
+        return told
 
     def estimates(self) -> ScoreEstimates:
         """Return estimates and bounds of all candidates: by the policy's model if it has one, else by biases."""
@@ -199,21 +281,30 @@ class SearchScheduler:
             return estimates_by_bounds(stats, self.fidelities, getattr(policy, "rho", 2.0))
         rows = _linked_fidelities(stats.memory, policy, self.experiment.fidelities)
         fitted = 0.0 if self._adjusted is None else self._adjusted.effective_parameters
-        return estimates_by_model(stats.memory, stats, rows, bound_deviations(stats, fitted))
+        model = stats.memory
+        if self._splits.test_size is not None:
+            least = least_noise(stats, self._splits.test_size)[rows]
+            model = replace(model, noise=np.maximum(model.noise, least))
+        return estimates_by_model(model, stats, rows, bound_deviations(stats, fitted))
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on a candidate's own expected score, the differences between splits included.
 
-        Comparing candidates on the same splits needs less: :meth:`estimates`.
+        It is the expected score of a split of these data. Comparing candidates on the same splits needs other bounds:
+        :meth:`estimates`.
         """
         known = self.estimates()
         low, middle, high = (float(values[arm]) for values in (known.lower, known.estimate, known.upper))
         if self._adjusted is None:
             return low, high
+        stats, fitted = self._stats, self._adjusted.effective_parameters
+        alone = bound_deviations(stats, fitted, bounds=2) / bound_deviations(stats, fitted)
+        own = alone * math.sqrt(still_unknown(int(stats.counts[-1, arm]), self._splits.round_size))
         results = self._results(-math.inf if self._adjusted.min_score is None else self._adjusted.min_score)
-        plays = max(1, int(results.counts[-1, arm]))
-        error = bound_deviations(results) * float(noise_scales(results)[-1]) / math.sqrt(plays)
-        return middle - math.hypot(middle - low, error), middle + math.hypot(high - middle, error)
+        seen = [len({one.split for one in self.trials if one.fidelity == m}) for m in range(len(self._asked))]
+        paired = float(noise_scales(self._adjusted.adjusted(stats))[-1])
+        error = split_error(results, seen, self._splits.round_size, self._splits.test_size, paired)
+        return middle - math.hypot(own * (middle - low), error), middle + math.hypot(own * (high - middle), error)
 
     def decided(self) -> bool:
         """Return whether the best candidate is clear: by the policy's own rule, or by bounds.
@@ -236,7 +327,7 @@ class SearchScheduler:
 
     def _is_tried(self, stats: Stats, best: int) -> bool:
         """Whether the best candidate has so many plays at the highest fidelity that the search may end early."""
-        return bool(stats.counts[-1, best] >= min(TOP_PLAYS_TO_END, self.max_splits or TOP_PLAYS_TO_END))
+        return bool(stats.counts[-1, best] >= min(TOP_PLAYS_TO_END, self._splits.max_splits or TOP_PLAYS_TO_END))
 
     @property
     def results(self) -> Stats:

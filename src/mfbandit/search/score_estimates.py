@@ -1,6 +1,7 @@
 """Estimates and bounds of the candidates' scores at the highest fidelity."""
 
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass
 
 import numpy as np
@@ -9,7 +10,9 @@ from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray
 from mfbandit.core import Fidelities, Stats, bounds_table
 from mfbandit.policies.gaussian_chain import GaussianChain, Posterior
+from mfbandit.search.learned_fidelities import noise_scales
 
+ROUND_GAIN = 0.75  # of the variance of a mean over splits, that is gone when every sample was tested on once
 ALPHA = 0.05  # share of searches that may end early with a bound that does not hold, by the policy's own model
 
 
@@ -26,6 +29,35 @@ class ScoreEstimates:
     estimate: FloatArray
     lower: FloatArray
     upper: FloatArray
+
+
+def least_noise(stats: Stats, test_size: int) -> FloatArray:
+    r"""Compute the least s_m² of scores that are means over so many test samples; shape (M,).
+
+    Where two candidates did the same on all T samples so far, they may still differ on one of T + 2. Such a difference
+    changes a score by u/n, so that the variance of a score, without what all candidates share, is u²/(2n(T + 2)). Here
+    n is the number of test samples, and T is n times the largest number of plays of a candidate. The unit u is 1
+    for scores that end at 1, as an accuracy or R², else the median size of a score.
+
+    Args:
+        stats: all results.
+        test_size: n.
+
+    >>> stats = Stats.empty(fidelities=1, arms=2)
+    >>> stats.counts[:], stats.sums[:] = 3, [[3.0, 2.0]]  # three plays, each on one test sample
+    >>> least_noise(stats, 1).tolist()
+    [0.1]
+    """
+    seen = stats.counts > 0
+    unit = _unit(stats.sums[seen] / stats.counts[seen])
+    tested = test_size * stats.counts.max(axis=1)
+    return np.asarray(unit * unit / (2.0 * test_size * (tested + 2.0)))
+
+
+def _unit(scores: FloatArray) -> float:
+    """The size of what one test sample adds to a score: 1 where scores end at 1, else their median size."""
+    ends_at_one = not len(scores) or 0 < scores.max() <= 1
+    return 1.0 if ends_at_one else float(np.median(np.abs(scores)))
 
 
 def estimates_by_model(model: GaussianChain, stats: Stats, rows: list[int], deviations: float) -> ScoreEstimates:
@@ -75,7 +107,51 @@ def estimates_by_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> Sco
     )
 
 
-def bound_deviations(stats: Stats, fitted: float = 0.0) -> float:
+def still_unknown(plays: int, round_size: int | None) -> float:
+    """Return the share of the variance of a mean over splits that remains after so many of a round's.
+
+    The splits of a round test every sample once, so that the means of whole rounds differ less than those of as many
+    splits apart: by a quarter of the variance.
+
+    >>> still_unknown(0, 5), still_unknown(5, 5), still_unknown(5, None)
+    (1.0, 0.25, 1.0)
+    """
+    return 1.0 if round_size is None else 1.0 - ROUND_GAIN * min(1.0, plays / round_size)
+
+
+def split_error(
+    stats: Stats, seen: Sequence[int], round_size: int | None, test_size: int | None, paired: float = 0.0
+) -> float:
+    r"""Compute the 95 % error of a mean over the splits seen at the highest fidelity, as one over all splits.
+
+    With the variance σ² of a candidate's scores between splits, of which s² is not common to all candidates, and n
+    splits seen, it is t·sqrt((σ² − s²)u/n); u is :func:`still_unknown`. A mean of n' test samples that is between 0 and
+    1 has σ² ≥ p(1 − p)/n'.
+
+    Args:
+        stats: all results, as they were.
+        seen: how many splits were seen at each fidelity; M of them.
+        round_size: of a round of splits; None where there are no rounds.
+        test_size: n'; None if that is not known.
+        paired: s.
+
+    >>> stats = Stats.empty(fidelities=1, arms=1)
+    >>> stats.counts[0, 0], stats.sums[0, 0], stats.squares[0, 0] = 5, 2.5, 1.29  # a deviation of 0.09
+    >>> round(split_error(stats, [5], None, None), 3), round(split_error(stats, [5], 5, None), 3)
+    (0.111, 0.056)
+    """
+    variance = float(noise_scales(stats)[-1]) ** 2
+    mean = float(stats.sums.sum() / max(1, stats.counts.sum()))
+    if test_size is not None and 0 <= mean <= 1:
+        tested = test_size * max(1, int(stats.counts[-1].max()))
+        share = (tested * mean + 1) / (tested + 2)
+        variance = max(variance, share * (1 - share) / test_size)
+    freedom, n = sum(max(0, number - 1) for number in seen), max(1, seen[-1])
+    common = max(0.0, variance - paired * paired) * still_unknown(n, round_size)
+    return t_quantile(0.975, max(1, freedom)) * math.sqrt(common / n)
+
+
+def bound_deviations(stats: Stats, fitted: float = 0.0, bounds: int | None = None) -> float:
     """Return how many deviations bounds are away from estimates.
 
     A model takes its noise for known. That comes from a few repeated plays and a guess that counts for one, and some
@@ -84,6 +160,7 @@ def bound_deviations(stats: Stats, fitted: float = 0.0) -> float:
     Args:
         stats: all results.
         fitted: how many of them the split effects take up.
+        bounds: how many bounds are to hold together at 95 %; by default one for each candidate.
 
     >>> stats = Stats.empty(fidelities=1, arms=2)
     >>> for plays in (2, 5, 100):
@@ -95,16 +172,17 @@ def bound_deviations(stats: Stats, fitted: float = 0.0) -> float:
     """
     repeated = float(np.maximum(stats.counts - 1, 0).sum())
     freedom = max(1.0, repeated - fitted)
-    quantile = t_quantile(1 - ALPHA / max(2, stats.counts.shape[1]), int(freedom))
+    quantile = t_quantile(1 - ALPHA / max(2, bounds or stats.counts.shape[1]), int(freedom))
     return quantile * math.sqrt((repeated + 1) / freedom)
 
 
-def min_useful_score(stats: Stats) -> float:
+def min_useful_score(stats: Stats, test_size: int | None = None) -> float:
     """Return the score below which a candidate is hopeless: three widths below the median of the first results.
 
     R² on a handful of samples can be −1000, and one such candidate would make all others look the same. A width is the
     distance from the median to the best or to the lower quartile, or a tenth of the median, whichever is largest.
-    Ordinary candidates on a bad split must stay above, also where most candidates are equally good.
+    Ordinary candidates on a bad split must stay above, also where most candidates are equally good. Of n test samples,
+    a width is at least u/sqrt(n), with the unit u of :func:`least_noise`: a score of one sample may well be 0.
 
     >>> stats = Stats.empty(fidelities=1, arms=5)
     >>> stats.counts[:], stats.sums[:] = 1, [[-1000.0, 0.2, 0.25, 0.4, 0.5]]
@@ -118,4 +196,6 @@ def min_useful_score(stats: Stats) -> float:
         return -math.inf
     quartile, median, best = np.quantile(seen, [0.25, 0.5, 1.0], method="higher").tolist()
     width = max(best - median, median - quartile, 0.1 * abs(median))
+    if test_size is not None:
+        width = max(width, _unit(seen) / math.sqrt(test_size))
     return float(median - 3 * width) if width > 0 else -math.inf

@@ -15,6 +15,8 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.search.sklearn_types import Samples, Splitter
 
 SINGLE_LABEL_TARGETS = ("binary", "multiclass")
+ROUNDING = 1e-9  # of a number of rows
+EQUAL_SIZES = 1.25  # ratio of the largest training part to the smallest up to which splits keep their order
 
 
 def nested_order(labels: ArrayLike, rng: np.random.Generator) -> IntArray:
@@ -47,7 +49,8 @@ class Splits:
     """Numbered splits of some data, without end: all candidates are compared on the same ones.
 
     A splitter's own splits come first. Where it shuffles, and for a number of folds, each further round is shuffled
-    anew. A splitter that does not shuffle has no more than its own, which come again (``max_splits``).
+    anew. A splitter that does not shuffle has no more than its own, which come again (``max_splits``). Where its
+    training parts differ in size, as those of a time series do, the largest come first (:meth:`number`).
 
     Args:
         cv: a splitter, an iterable of splits, a number of folds or None for five.
@@ -82,6 +85,10 @@ class Splits:
         if self.n_splits < 1:
             raise InvalidArgument(f"cv must give at least one split, got {cv!r}")
         self._rounds: dict[int, list[tuple[IntArray, IntArray]]] = {}
+        sizes = [len(train) for train, _ in self._round(0)]
+        self.training_size, self.test_size = max(sizes), min(len(test) for _, test in self._round(0))
+        differ = not self._shuffles and max(sizes) > EQUAL_SIZES * min(sizes)
+        self._sequence = sorted(range(self.n_splits), key=lambda j: -sizes[j] if differ else j)
         self._orders: dict[int, IntArray] = {}
         stratified = classifier and y is not None and type_of_target(y) in SINGLE_LABEL_TARGETS
         self._labels = np.asarray(y).ravel() if stratified else None
@@ -92,10 +99,32 @@ class Splits:
         """How many different splits there are; None where there is no end."""
         return None if self._shuffles else self.n_splits
 
+    def number(self, i: int) -> int:
+        """Return the number of the split that the i-th play of a candidate is on.
+
+        >>> rows = np.zeros((12, 1))
+        >>> splits = Splits(TimeSeriesSplit(3), rows, None, classifier=False, seed=0)
+        >>> [splits.number(i) for i in range(3)]
+        [2, 1, 0]
+        """
+        round_, j = divmod(i, self.n_splits)
+        return round_ * self.n_splits + self._sequence[j]
+
     @property
-    def training_size(self) -> int:
-        """The smallest number of training samples of the first splits."""
-        return min(len(train) for train, _ in self._round(0))
+    def total(self) -> float:
+        """The training samples of all first splits together, in units of the largest training part."""
+        return sum(len(train) for train, _ in self._round(0)) / self.training_size
+
+    def share(self, i: int, fraction: float) -> float:
+        """Return how many samples a fit on a fraction of split i sees, in units of the largest training part.
+
+        >>> splits = Splits(TimeSeriesSplit(2), np.zeros((9, 1)), None, classifier=False, seed=0)
+        >>> splits.share(0, 1.0), splits.share(1, 1.0), splits.share(1, 0.5)
+        (0.5, 1.0, 0.5)
+        """
+        round_, j = divmod(i, self.n_splits)
+        train, _ = self._round(round_)[j]
+        return self._size(len(train), fraction) / self.training_size
 
     def sample(self, i: int, fraction: float) -> tuple[IntArray, IntArray]:
         """Return a fraction of the training part of split i, and the whole test part.
@@ -112,8 +141,11 @@ class Splits:
         train, test = self._round(round_)[j]
         if fraction == 1:
             return train, test
-        size = max(min(self.min_samples, len(train)), round(fraction * len(train)))
+        size = self._size(len(train), fraction)
         return np.sort(train[self._order(i, train)[:size]]), test
+
+    def _size(self, rows: int, fraction: float) -> int:
+        return max(min(self.min_samples, rows), int(fraction * rows * (1 + ROUNDING)))
 
     @property
     def _shuffles(self) -> bool:
@@ -124,6 +156,10 @@ class Splits:
             number = 0  # a splitter with hidden randomness is asked once, so that all candidates see the same
         if number not in self._rounds:
             found = list(self._splitter(number).split(self._x, self._y, **self._arguments))
+            if len(found) != self.n_splits:
+                raise InvalidArgument(
+                    f"cv must give as many splits as its get_n_splits says, {self.n_splits}, got {len(found)}"
+                )
             self._rounds[number] = [(_indices(train), _indices(test)) for train, test in found]
         return self._rounds[number]
 

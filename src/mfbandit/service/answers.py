@@ -8,7 +8,7 @@ from fastapi.responses import Response
 
 from mfbandit._internal.typing import JSON
 from mfbandit.core import Play
-from mfbandit.experiment import Sure, stop_from_record
+from mfbandit.experiment import HalfLife, Sure, memory_from_record, stop_from_record
 from mfbandit.service import schemas
 from mfbandit.service.lanes import Lanes
 from mfbandit.store import DurableExperiment, Store
@@ -37,6 +37,11 @@ def play_record(play: Play) -> dict[str, Any]:
 def stop_of(body: schemas.Stop | None) -> Sure | None:
     """Return the rule for stopping of a body, if there is one."""
     return None if body is None else stop_from_record(body.model_dump())
+
+
+def memory_of(body: schemas.Memory | None) -> HalfLife | None:
+    """Return the half-life of a body, if there is one."""
+    return None if body is None else memory_from_record(body.model_dump(exclude_unset=True))
 
 
 def key_in(body: schemas.Keyed | None) -> str | None:

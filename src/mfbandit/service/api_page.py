@@ -42,7 +42,7 @@ def _route(document: dict[str, Any], method: str, path: str, route: dict[str, An
     body = route.get("requestBody", {}).get("content", {}).get("application/json", {}).get("schema")
     inside = [_parameters(route.get("parameters", []))]
     if body is not None:
-        inside.append(f"<p>Body:</p><pre>{escape(_example(document, body))}</pre>")
+        inside.append(f"<p>Body:</p><pre>{escape(json.dumps(example_of(document, body), indent=2))}</pre>")
     return (
         f"<details><summary><code><span class='method'>{method.upper()}</span> {escape(path)}</code> "
         f"<span class='about'>{about}</span></summary>{''.join(inside)}</details>\n"
@@ -60,31 +60,31 @@ def _parameters(parameters: list[dict[str, Any]]) -> str:
     return f"<table>{''.join(rows)}</table>"
 
 
-def _example(document: dict[str, Any], schema: dict[str, Any]) -> str:
-    return json.dumps(_value(document, schema), indent=2)
+def example_of(document: dict[str, Any], schema: dict[str, Any]) -> JSON:
+    """Make up a value that fits a schema.
 
-
-def _value(document: dict[str, Any], schema: dict[str, Any]) -> JSON:
-    """Make up a value that fits a schema."""
+    >>> example_of({}, {"type": "array", "items": {"type": "integer"}})
+    [1]
+    """
     match schema:
         case {"$ref": reference}:
-            return _value(document, document["components"]["schemas"][reference.rpartition("/")[2]])
+            return example_of(document, document["components"]["schemas"][reference.rpartition("/")[2]])
         case {"examples": [example, *_]} | {"default": example}:
             return example
         case {"anyOf": [*others, {"type": "null"}]}:
-            return _value(document, others[0])
+            return example_of(document, others[0])
         case {"anyOf": [*_, last]}:
-            return _value(document, last)
+            return example_of(document, last)
         case {"enum": values}:
             return " | ".join(map(str, values))
-    return _value_of_type(document, schema)
+    return _of_type(document, schema)
 
 
-def _value_of_type(document: dict[str, Any], schema: dict[str, Any]) -> JSON:
+def _of_type(document: dict[str, Any], schema: dict[str, Any]) -> JSON:
     match schema.get("type"):
         case "object":
-            return {name: _value(document, one) for name, one in schema.get("properties", {}).items()}
+            return {name: example_of(document, one) for name, one in schema.get("properties", {}).items()}
         case "array":
-            return [_value(document, schema.get("items", {}))]
+            return [example_of(document, schema.get("items", {}))]
         case kind:
             return {"string": "...", "integer": 1, "number": 0.5, "boolean": True}.get(str(kind))

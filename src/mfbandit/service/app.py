@@ -18,10 +18,10 @@ from mfbandit._internal.limits import (
     MAX_ITEMS_PER_REQUEST,
 )
 from mfbandit.core import Play
-from mfbandit.errors import InvalidArgument, MFBanditError, StoreError
+from mfbandit.errors import InvalidArgument, MFBanditError, StoreError, StoreHeld
 from mfbandit.experiment import fidelities_from_record, policy_from_record
 from mfbandit.service import schemas
-from mfbandit.service.answers import answer, opened, play_record, stop_of
+from mfbandit.service.answers import answer, memory_of, opened, play_record, stop_of
 from mfbandit.service.api_page import api_page
 from mfbandit.service.asgi import App
 from mfbandit.service.control_routes import add_controls, add_token_routes
@@ -29,13 +29,19 @@ from mfbandit.service.dashboard import add_pages
 from mfbandit.service.direct_route import DirectRoute
 from mfbandit.service.error_handlers import add_error_handlers, log_internal_error
 from mfbandit.service.lanes import MAX_THREADS, Lanes
+from mfbandit.service.metrics import Metrics
 from mfbandit.service.middleware import SecurityMiddleware
+from mfbandit.service.observability import ObservingMiddleware, add_observability, with_route
+from mfbandit.service.owner_middleware import OwnerMiddleware
+from mfbandit.service.peer_rows import status_elsewhere
+from mfbandit.service.peers import Peers
 from mfbandit.service.public_address import ProxySettings
 from mfbandit.service.schemas import ExperimentName
 from mfbandit.service.strict_json import StrictRoute
 from mfbandit.service.view_routes import add_views
-from mfbandit.store import DurableExperiment, Sessions, Store
+from mfbandit.store import DurableExperiment, Fleet, Sessions, Store
 
+TEND_INTERVAL_SECONDS = 0.5  # between looks at the other services
 EXPIRY_INTERVAL_SECONDS = 1.0  # between looks for leases that ran out
 HEALTH_VALID_SECONDS = 1.0  # how long a successful write counts
 
@@ -87,22 +93,34 @@ def create_app(
     add_controls(app, store)
     add_token_routes(app, store)
     add_pages(app, store, sessions)
+    metrics = Metrics(store)
+    add_observability(app, store, metrics)
     add_error_handlers(app)
-    return SecurityMiddleware(
-        app, store, sessions=sessions, proxy=proxy, loopback=loopback, max_body_bytes=max_body_bytes
+    routed = with_route(app)
+    if store.fleet is not None:
+        peers = app.state.peers = Peers(store.fleet.is_here)
+        routed = OwnerMiddleware(routed, store, store.fleet, peers)
+    guarded = SecurityMiddleware(
+        routed, store, sessions=sessions, proxy=proxy, loopback=loopback, max_body_bytes=max_body_bytes
     )
+    return ObservingMiddleware(guarded, metrics)
 
 
 def _lifespan(store: Store) -> Callable[[FastAPI], AbstractAsyncContextManager[None]]:
     @asynccontextmanager
-    async def lifespan(_: FastAPI) -> AsyncIterator[None]:
+    async def lifespan(app: FastAPI) -> AsyncIterator[None]:
         anyio.to_thread.current_default_thread_limiter().total_tokens = MAX_THREADS
         await anyio.to_thread.run_sync(store.begin_looking)
         async with anyio.create_task_group() as tasks:
+            tasks.start_soon(app.state.readiness.run)
             tasks.start_soon(_look_at_clock, store)
             tasks.start_soon(_expire_leases, store)
+            if store.fleet is not None:
+                tasks.start_soon(_tend, store.fleet)
             yield
             tasks.cancel_scope.cancel()
+        if store.fleet is not None:
+            await app.state.peers.close()
         with suppress(StoreError):  # the last look that was kept will do
             await anyio.to_thread.run_sync(store.end_looking)
 
@@ -115,6 +133,14 @@ async def _look_at_clock(store: Store) -> None:
         with suppress(MFBanditError):  # whoever asks next is told
             store.look()
         await anyio.sleep(EXPIRY_INTERVAL_SECONDS)
+
+
+async def _tend(fleet: Fleet) -> None:
+    """Look twice a second which services are here, and take over from those who are gone."""
+    while True:
+        await anyio.sleep(TEND_INTERVAL_SECONDS)
+        with suppress(MFBanditError):  # the database is out of reach, and this service cannot answer either
+            await anyio.to_thread.run_sync(fleet.tend)
 
 
 async def _expire_leases(store: Store) -> None:
@@ -164,6 +190,11 @@ def _add_service(app: FastAPI, store: Store) -> None:
             checked = time.monotonic()
         return answer({"status": "ok", "version": mfbandit.__version__})
 
+    @app.get("/api/services", tags=["service"])
+    def services() -> Response:
+        """List the services that share the database, and what each owns; none where the store is a file."""
+        return answer({"services": [one._asdict() for one in store.services()]})
+
 
 def _check_size(body: schemas.Create) -> None:
     """Refuse what a few bytes ask for, and what would take gigabytes."""
@@ -189,17 +220,27 @@ def _add_experiments(app: FastAPI, store: Store) -> None:
         """Create an experiment."""
         _check_size(body)
         record = body.fidelities.model_dump(exclude_unset=True)
-        made = store.create(
-            body.name,
-            policy_from_record(body.policy.model_dump()),
-            arms=body.arms,
-            fidelities=fidelities_from_record(record),
-            capital=body.capital,
-            widen=body.widen,
-            stop=stop_of(body.stop),
-            lease=body.lease,
-            request_key=body.request_key,
-        )
+        try:
+            made = store.create(
+                body.name,
+                policy_from_record(body.policy.model_dump()),
+                arms=body.arms,
+                fidelities=fidelities_from_record(record),
+                capital=body.capital,
+                widen=body.widen,
+                stop=stop_of(body.stop),
+                memory=memory_of(body.memory),
+                control=body.control,
+                control_share=body.control_share,
+                least_share=body.least_share,
+                lease=body.lease,
+                request_key=body.request_key,
+            )
+        except StoreHeld:  # the same request has made it before, and another service has it now
+            found = status_elsewhere(store, body.name)
+            if found is None:
+                raise
+            return answer(found, 201)
         return answer(made.status(), 201)
 
     @app.get("/api/experiments/{name}", response_model=schemas.Status, tags=["experiments"])
@@ -235,10 +276,11 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/tell", response_model=schemas.Done, tags=["plays"])
     async def tell(name: ExperimentName, body: schemas.Tell) -> Response:
         """Tell results of plays, in any order. The same result again is fine; a different one is a conflict."""
-        results = [(_meant(result), result.reward, result.cost) for result in body.results]
+        results = [(_meant(result), result.given(), result.cost) for result in body.results]
         await lanes.on_disk(
             await opened(app, store, name),
             lambda experiment: experiment.tell_many(results, request_key=body.request_key),
+            results=len(results),
         )
         return answer({"done": len(results)})
 
@@ -265,9 +307,10 @@ def _add_plays(app: FastAPI, store: Store) -> None:
     @app.post("/api/experiments/{name}/results", response_model=schemas.Plays, tags=["plays"])
     async def results(name: ExperimentName, body: schemas.Import) -> Response:
         """Add past results, as plays already made: a warm start."""
-        past = [(result.arm, result.fidelity, result.reward, result.cost, result.id) for result in body.results]
+        past = [(one.arm, one.fidelity, one.given(), one.cost, one.id) for one in body.results]
         plays = await lanes.on_disk(
             await opened(app, store, name),
             lambda experiment: experiment.add_results(past, request_key=body.request_key),
+            results=len(past),
         )
         return answer({"plays": [play_record(play) for play in plays]})

@@ -9,6 +9,7 @@ Scope = MutableMapping[str, Any]
 Message = MutableMapping[str, Any]
 Receive = Callable[[], Awaitable[Message]]
 Send = Callable[[Message], Awaitable[None]]
+ACTOR = "mfbandit.actor"  # in a request's scope: the name of the token that it came with
 App = Callable[[Scope, Receive, Send], Awaitable[None]]
 
 

@@ -3,13 +3,16 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any, NamedTuple
 
 from mfbandit._internal.formatting import plain, readable
 from mfbandit.experiment import Confidence
 from mfbandit.service.certainty import Certainty
+from mfbandit.service.reward_unit import RewardUnit
 
 RIVALS_SHOWN = 12
+PLAIN = RewardUnit()
 LEFT, RIGHT, TOP, BOTTOM = 48.0, 472.0, 8.0, 150.0  # of a chart's drawing, in units of its SVG
 MOST_STEPS = 5  # between the ticks of an axis
 
@@ -55,38 +58,85 @@ class Chart:
     text: str
 
 
-def certainty_view(certainty: Certainty, labels: Sequence[str]) -> dict[str, Any]:
+def certainty_view(certainty: Certainty, labels: Sequence[str], unit: RewardUnit = PLAIN) -> dict[str, Any]:
     """Return what a page shows of it.
 
     Args:
         certainty: how sure it is.
         labels: the names of all arms.
+        unit: of rewards.
 
-    >>> certainty_view(Certainty(), ["a", "b"])["sentence"]
-    ''
+    >>> certainty_view(Certainty(), ["a", "b"])["rivals"]
+    []
     """
     found = certainty.found
     return {
-        "sentence": "" if found is None else found.sentence,
-        "kind": "" if found is None else found.kind,
         "assumes": [] if found is None else list(found.assumes),
-        "rivals": [] if found is None else _rivals(found, labels),
+        "rivals": [] if found is None else _rivals(found, labels, unit),
         "more_rivals": 0 if found is None else max(0, len(found.rivals) - RIVALS_SHOWN),
         "at_level": "" if found is None else f"{plain(100 * found.at_level)} %",
-        "charts": _charts(certainty),
+        "charts": _charts(certainty, unit),
+        "leaders": leaders(certainty, labels),
+        "drawn_to": "" if certainty.whole or not certainty.trend else readable(certainty.trend[-1].spent),
     }
 
 
-def _rivals(found: Confidence, labels: Sequence[str]) -> list[RivalView]:
+@dataclass(frozen=True)
+class Reign:
+    """A stretch of spending through which one arm led.
+
+    Args:
+        label: the arm's name.
+        colour: a number for the arm's colour.
+        x: where it begins in a drawing.
+        width: how wide it is there.
+        text: the same in words.
+    """
+
+    label: str
+    colour: int
+    x: float
+    width: float
+    text: str
+
+
+def leaders(certainty: Certainty, labels: Sequence[str]) -> list[Reign]:
+    """Say which arm led while the capital was spent.
+
+    Args:
+        certainty: how sure it is, and was.
+        labels: the names of all arms.
+
+    >>> from mfbandit.experiment import TrendPoint
+    >>> trend = [TrendPoint(1.0, 0.0, 1.0, 0), TrendPoint(2.0, 0.0, 1.0, 1), TrendPoint(4.0, 0.9, 0.1, 1)]
+    >>> [one.text for one in leaders(Certainty(trend=tuple(trend)), ["a", "b"])]
+    ['a until 2 was spent', 'b since then']
+    """
+    points = [point for point in certainty.trend if point.leader is not None]
+    if not points or points[-1].spent <= 0:
+        return []
+    begins = [0, *(i for i in range(1, len(points)) if points[i].leader != points[i - 1].leader), len(points)]
+    colours: dict[int | None, int] = {}
+    reigns: list[Reign] = []
+    across = (RIGHT - LEFT) / points[-1].spent
+    for first, after in pairwise(begins):
+        arm = points[first].leader
+        start = 0.0 if first == 0 else points[first].spent
+        end = points[after].spent if after < len(points) else points[-1].spent
+        last = after == len(points)
+        when = ("since then" if reigns else "all the time") if last else f"until {readable(end)} was spent"
+        colour = colours.setdefault(arm, len(colours) % 6)
+        label = labels[arm or 0]
+        reigns.append(Reign(label, colour, LEFT + across * start, across * (end - start), f"{label} {when}"))
+    return reigns
+
+
+def _rivals(found: Confidence, labels: Sequence[str], unit: RewardUnit) -> list[RivalView]:
     if found.kind == "withheld":
         return []
     largest = max((ahead for ahead in found.could_be_ahead if math.isfinite(ahead)), default=0.0)
     pairs = list(zip(found.rivals, found.could_be_ahead, strict=True))[:RIVALS_SHOWN]
-    return [RivalView(labels[arm], _amount(ahead), _share(ahead, largest)) for arm, ahead in pairs]
-
-
-def _amount(ahead: float) -> str:
-    return plain(ahead, 3) if math.isfinite(ahead) else "any amount"
+    return [RivalView(labels[arm], unit.gap(ahead), _share(ahead, largest)) for arm, ahead in pairs]
 
 
 def _share(ahead: float, largest: float) -> float:
@@ -95,17 +145,17 @@ def _share(ahead: float, largest: float) -> float:
     return ahead / largest if largest > 0 else 0.0
 
 
-def _charts(certainty: Certainty) -> list[Chart]:
+def _charts(certainty: Certainty, unit: RewardUnit) -> list[Chart]:
     points = certainty.trend
     if not points[1:] or points[-1].spent <= 0:
         return []
     spent = [point.spent for point in points]
     percent = [100 * point.level for point in points]
-    loss = [point.could_lose for point in points]
+    loss = [unit.factor * point.could_lose for point in points]
     level = "" if certainty.found is None else f" at {plain(100 * certainty.found.at_level)} %"
     return [
         _chart("Confidence, %", spent, percent, highest=100.0),
-        _chart(f"Possible loss{level}", spent, loss, highest=_highest(loss)),
+        _chart(f"Possible loss{level}{unit.gap_suffix and ','}{unit.gap_suffix}", spent, loss, highest=_highest(loss)),
     ]
 
 

@@ -1,6 +1,7 @@
 """The experiments of a service, over HTTP: the same verbs as in a store."""
 
 from collections.abc import Sequence
+from dataclasses import asdict
 from types import TracebackType
 from typing import Any, Self
 from urllib.parse import quote
@@ -10,18 +11,27 @@ from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS
 from mfbandit._internal.validation import positive
 from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument, UnknownExperiment
-from mfbandit.experiment import Experiment, Sure, fidelities_record, policy_record, stop_record
+from mfbandit.experiment import (
+    Experiment,
+    HalfLife,
+    Sure,
+    fidelities_record,
+    memory_record,
+    policy_record,
+    stop_record,
+)
 from mfbandit.policies import Policy
 from mfbandit.service.remote_experiment import RemoteExperiment
 from mfbandit.service.transport import Connections, Transport, new_key
-from mfbandit.store import check_name
+from mfbandit.store import ServiceRecord, check_name
 
 
 def connect(url: str, token: str | None = None, *, patience: float = 60.0) -> "RemoteStore":
     """Connect to a service, for its experiments.
 
     Args:
-        url: its address, such as http://127.0.0.1:8000.
+        url: its address, such as http://127.0.0.1:8000; of several that share a database, with commas between them.
+            A request that one does not answer is sent to the next.
         token: a bearer token, if the service has any.
         patience: seconds for which a request that is not answered is sent again.
 
@@ -66,28 +76,45 @@ class RemoteStore:
     def create(  # noqa: PLR0913 - options with names and defaults
         self,
         name: str,
-        policy: Policy,
+        policy: Policy | None = None,
         *,
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
         widen: bool = False,
         stop: Sure | None = None,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        memory: HalfLife | None = None,
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> RemoteExperiment:
         """Create an experiment, as :meth:`mfbandit.Store.create` does."""
         # Made in memory first: a wrong argument is refused in the same words, and nothing is sent.
         check_name(name)
-        plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, stop=stop)
+        plain = Experiment(
+            policy,
+            arms=arms,
+            fidelities=fidelities,
+            capital=capital,
+            widen=widen,
+            stop=stop,
+            control=control,
+            control_share=control_share,
+            least_share=least_share,
+            memory=memory,
+        )
         body = {
             "name": name,
-            "policy": policy_record(policy),
-            "arms": list(plain.arms),
+            "policy": policy_record(plain.policy),
+            "arms": plain.definition["arms"],
             "fidelities": fidelities_record(fidelities),
             "capital": plain.capital,
             "widen": plain.widen,
             "stop": stop_record(stop),
+            **asdict(plain.shares),
+            "memory": memory_record(memory),
             "lease": None if lease is None else positive("lease", lease),
             "request_key": request_key or new_key(),
         }
@@ -128,3 +155,8 @@ class RemoteStore:
     def tokens(self) -> dict[str, dict[str, Any]]:
         """Return id, name, scope and time of creation of all tokens, by their ids."""
         return {token["id"]: token for token in self._transport.get("/api/tokens")["tokens"]}
+
+    def services(self) -> tuple[ServiceRecord, ...]:
+        """Return the services that share the database, with what they own; none for a file."""
+        found = self._transport.get("/api/services")["services"]
+        return tuple(ServiceRecord(**{**one, "experiments": tuple(one["experiments"])}) for one in found)

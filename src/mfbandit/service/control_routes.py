@@ -50,6 +50,12 @@ def add_controls(app: FastAPI, store: Store) -> None:
         rule = stop_of(body.stop)
         return changed(name, lambda experiment: experiment.set_stop(rule, request_key=body.request_key))
 
+    @app.post("/api/experiments/{name}/shares", response_model=schemas.Status, tags=["controls"])
+    def shares(name: ExperimentName, body: schemas.SharesBody) -> Response:
+        """Let arms have these shares of the plays at the highest fidelity from now on."""
+        chosen = body.model_dump()
+        return changed(name, lambda experiment: experiment.set_shares(**chosen))
+
     @app.post("/api/experiments/{name}/policy", response_model=schemas.Status, tags=["controls"])
     def policy(name: ExperimentName, body: schemas.PolicyBody) -> Response:
         """Let another policy pick plays from now on."""
@@ -71,10 +77,15 @@ def add_controls(app: FastAPI, store: Store) -> None:
         """Let an arm that was retired or set aside take part again."""
         return changed(name, lambda experiment: experiment.restore_arm(body.arm, request_key=body.request_key))
 
+    @app.post("/api/experiments/{name}/forget", response_model=schemas.Status, tags=["controls"])
+    def forget(name: ExperimentName, body: schemas.OneArm) -> Response:
+        """Begin an arm anew: its results until now do not count any more."""
+        return changed(name, lambda experiment: experiment.forget(body.arm, request_key=body.request_key))
+
     @app.post("/api/experiments/{name}/notes", response_model=schemas.Status, tags=["controls"])
     def note(name: ExperimentName, body: schemas.Note) -> Response:
-        """Write a note into the log."""
-        return changed(name, lambda experiment: experiment.note(body.text, request_key=body.request_key))
+        """Write a note into the log; maybe about an arm."""
+        return changed(name, lambda experiment: experiment.note(body.text, arm=body.arm, request_key=body.request_key))
 
 
 def add_token_routes(app: FastAPI, store: Store) -> None:

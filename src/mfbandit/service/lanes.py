@@ -50,7 +50,9 @@ class Lanes:
         async with self.of(name):
             return await anyio.to_thread.run_sync(work)
 
-    async def on_disk(self, experiment: DurableExperiment, verb: Callable[[DurableExperiment], T], plays: int = 0) -> T:
+    async def on_disk(
+        self, experiment: DurableExperiment, verb: Callable[[DurableExperiment], T], *, plays: int = 0, results: int = 0
+    ) -> T:
         """Run a verb, and return its result once it is on disk; other requests go on meanwhile.
 
         A short verb on an experiment that nobody else is at work on is done at once: a thread would cost more.
@@ -59,9 +61,10 @@ class Lanes:
             experiment: in a store.
             verb: what to do with it.
             plays: how many plays a policy has to choose for that.
+            results: how many results it brings.
         """
         queued, promise = experiment.queued()
-        with experiment.if_free(plays) as free:
+        with experiment.if_free(plays, results) as free:
             if free:
                 result = verb(queued)
         if not free:
@@ -71,7 +74,7 @@ class Lanes:
 
     async def look(self, experiment: DurableExperiment, read: Callable[[DurableExperiment], T], plays: int = 1) -> T:
         """Read from an experiment; arguments as for :meth:`on_disk`."""
-        with experiment.if_free(plays) as free:
+        with experiment.if_free(plays, reading=True) as free:
             if free:
                 return read(experiment)
         return await self.run(experiment.name, lambda: read(experiment))

@@ -4,8 +4,9 @@ import time
 from collections.abc import Iterable
 from typing import Any
 
-from mfbandit.errors import MFBanditError, StoreUnavailable, UnknownExperiment
+from mfbandit.errors import MFBanditError, StoreHeld, StoreUnavailable, UnknownExperiment
 from mfbandit.service.error_handlers import log_internal_error
+from mfbandit.service.peer_rows import PeerRows
 from mfbandit.service.view_models import list_row, unread_row
 from mfbandit.store import Store
 
@@ -22,7 +23,7 @@ class ListRows:
     """
 
     def __init__(self, store: Store) -> None:
-        self._store = store
+        self._store, self._peers = store, PeerRows(store)
         self._damaged: dict[str, tuple[float, dict[str, Any]]] = {}  # when it was found, and the row
 
     def of(self, names: Iterable[str]) -> list[dict[str, Any]]:
@@ -33,6 +34,14 @@ class ListRows:
         ...     [row["state"] for row in ListRows(store).of(["gone"])]
         []
         """
+        wanted = list(names)
+        theirs, end = self._peers.of(wanted), time.monotonic() + PAGE_SECONDS
+        rows = [theirs.get(name) or self._row(name, end) for name in wanted]
+        here = {} if self._store.fleet is None else {"service": self._store.fleet.address}
+        return [{**here, **row} for row in rows if row is not None]
+
+    def of_these_alone(self, names: Iterable[str]) -> list[dict[str, Any]]:
+        """Return the rows for another service, which asks for what this one owns."""
         end = time.monotonic() + PAGE_SECONDS
         rows = [self._row(name, end) for name in names]
         return [row for row in rows if row is not None]
@@ -47,6 +56,8 @@ class ListRows:
             return None  # it was deleted meanwhile
         except StoreUnavailable:
             raise  # it is not that experiment's fault
+        except StoreHeld as error:
+            return unread_row(name, "busy", str(error))
         except MFBanditError as error:
             row = unread_row(name, "damaged", str(error))
         except Exception as error:

@@ -2,19 +2,35 @@
 
 import functools
 import ipaddress
+import threading
+import time
+from contextlib import suppress
 from http import HTTPStatus
 from urllib.parse import quote
 
+import anyio.to_thread
+
 from mfbandit._internal.limits import MAX_BODY_BYTES, MAX_BODY_LENGTH_DIGITS
 from mfbandit.errors import StoreError
-from mfbandit.service.asgi import App, Message, Receive, Scope, Send, send_problem
+from mfbandit.service.asgi import ACTOR, App, Message, Receive, Scope, Send, send_problem
 from mfbandit.service.error_handlers import log_internal_error, request_name
+from mfbandit.service.peers import (
+    MISDIRECTED,
+    PASSED_ON,
+    PEER_HEADER,
+    actor_from_peer,
+    address_from_peer,
+    is_from_peer,
+)
 from mfbandit.service.problem_details import SERVICE_HEADER, ProblemDetail, problem_of
 from mfbandit.service.public_address import ADDRESS, Headers, ProxySettings, PublicAddress, origin_of
-from mfbandit.store import Sessions, Store
+from mfbandit.store import Sessions, Store, acting_as
 from mfbandit.store.tokens import Token
 
-PATHS_WITHOUT_TOKEN = {"/api", "/health", "/openapi.json", "/favicon.ico", "/sign-in", "/sign-out"}  # no data there
+PATHS_WITHOUT_TOKEN = {  # no data there
+    *("/api", "/health", "/ready", "/openapi.json", "/favicon.ico", "/sign-in", "/sign-out")
+}
+LOOK_AGAIN_SECONDS = 0.25  # between two looks for tokens that other services have made
 ONLY_AGAIN = "mfbandit.only_again"  # in the scope of a request without a token that must have come before
 CLOSED = (
     "no token is left: stop the service, make one on its machine with `mfbandit token create STORE --scope admin`, "
@@ -57,6 +73,7 @@ class SecurityMiddleware:
     ) -> None:
         self._app, self._store, self._sessions, self._proxy = app, store, sessions, proxy
         self._loopback, self._max_body_bytes = loopback, max_body_bytes
+        self._looking, self._looked_at = threading.Lock(), -1e9
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         """Pass a request on, or answer it with a problem."""
@@ -64,18 +81,49 @@ class SecurityMiddleware:
             await self._app(scope, receive, send)
             return
         headers: Headers = dict(scope["headers"])
-        address = scope[ADDRESS] = self._proxy.address_of(scope, headers)
         path = self._proxy.route(scope["path"])
+        if PEER_HEADER in headers:
+            await self._pass_on_from_peer(scope, headers, path, receive, send)
+            return
+        address = scope[ADDRESS] = self._proxy.address_of(scope, headers)
         send = _with_security_headers(send)
         problem = self._problem(scope, headers, path)
+        if problem is not None and problem.status == HTTPStatus.UNAUTHORIZED and self._store.fleet is not None:
+            await anyio.to_thread.run_sync(self._look_again)  # another service may have made the token
+            problem = self._problem(scope, headers, path)
         if problem is not None and problem.status == HTTPStatus.UNAUTHORIZED and _is_page(scope, headers, path):
             await _redirect_to_sign_in(send, address.root_path, path)
         elif problem is not None:
             await send_problem(send, problem)
-        elif b"content-length" in headers and b"transfer-encoding" not in headers:  # the server reads no more than that
-            await self._app(_as_published(scope, path), receive, send)
         else:
-            await self._pass_on_counted(_as_published(scope, path), receive, send)
+            # The server reads no more than the length that a request gives.
+            counted = b"content-length" not in headers or b"transfer-encoding" in headers
+            with acting_as(scope.get(ACTOR)):
+                await (self._pass_on_counted if counted else self._app)(_as_published(scope, path), receive, send)
+
+    async def _pass_on_from_peer(self, scope: Scope, headers: Headers, path: str, receive: Receive, send: Send) -> None:
+        """Answer what another service has checked and passed on; refuse what was meant for somebody else."""
+        fleet = self._store.fleet
+        if fleet is None or not is_from_peer(headers, fleet.secret):
+            detail = "the request was passed on to another service than this one"
+            await send_problem(send, ProblemDetail(MISDIRECTED, 421, "Another service", detail))
+            return
+        address = scope[ADDRESS] = address_from_peer(headers)
+        scope[PASSED_ON], scope[ACTOR] = True, actor_from_peer(headers)
+        session = "" if is_api(path) else session_of(headers, address)
+        if session and self._sessions.token(session) is None:
+            await anyio.to_thread.run_sync(self._look_again)  # it was started at the other service
+        with acting_as(scope[ACTOR]):
+            await self._app(_as_published(scope, path), receive, send)
+
+    def _look_again(self) -> None:
+        """Read the tokens and sessions again that other services have made; not at each wrong request, though."""
+        with self._looking:
+            if time.monotonic() - self._looked_at > LOOK_AGAIN_SECONDS:
+                with suppress(StoreError):
+                    self._store.refresh_tokens()
+                    self._sessions.refresh()
+                self._looked_at = time.monotonic()
 
     def _problem(self, scope: Scope, headers: Headers, path: str) -> ProblemDetail | None:
         try:
@@ -114,6 +162,7 @@ class SecurityMiddleware:
         token, wrong = self._visitor(headers, path, scope[ADDRESS])
         if token is None:
             return _unauthorized(wrong)
+        scope[ACTOR] = token.name
         scope_needed = needed_scope(scope["method"], path)
         if not token.allows(scope_needed):
             detail = f"the token must have scope {scope_needed}, got {token.scope}"
@@ -177,10 +226,10 @@ class _TooLarge(BaseException):
 def is_api(path: str) -> bool:
     """Tell whether a path is for programs; the others are pages.
 
-    >>> is_api("/api/experiments"), is_api("/experiments/ads")
-    (True, False)
+    >>> is_api("/api/experiments"), is_api("/metrics"), is_api("/experiments/ads")
+    (True, True, False)
     """
-    return path == "/api" or path.startswith("/api/")
+    return path in ("/api", "/metrics") or path.startswith("/api/")
 
 
 def _as_published(scope: Scope, path: str) -> Scope:

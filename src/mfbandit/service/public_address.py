@@ -15,7 +15,19 @@ Headers = dict[bytes, bytes]
 ADDRESS = "mfbandit.address"  # of a request, in its scope
 DEFAULT_PORTS = {"http": ":80", "https": ":443"}
 # The first parts of our own routes: after a prefix like one of these, nobody could tell whether it was taken off.
-OWN_PARTS = {"api", "experiments", "favicon.ico", "health", "live", "openapi.json", "sign-in", "sign-out", "static"}
+OWN_PARTS = {
+    "api",
+    "experiments",
+    "favicon.ico",
+    "health",
+    "live",
+    "metrics",
+    "openapi.json",
+    "ready",
+    "sign-in",
+    "sign-out",
+    "static",
+}
 _HOST_NAME = re.compile(r"[a-z0-9]([a-z0-9.-]*[a-z0-9])?")
 _ROOT_PATH = re.compile(r"(/[A-Za-z0-9_~-][A-Za-z0-9._~-]*)+")
 

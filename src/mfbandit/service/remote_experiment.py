@@ -15,21 +15,26 @@ from urllib.parse import quote
 import numpy as np
 
 from mfbandit._internal.limits import MAX_ITEMS_PER_REQUEST
-from mfbandit._internal.typing import JSON, FloatArray, JSONObject
+from mfbandit._internal.typing import JSON, JSONObject
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number, positive, whole
-from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats, audit
-from mfbandit.errors import CapitalExhausted, NoResults
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Reward, Stats, audit, observed
+from mfbandit.errors import CapitalExhausted, InvalidArgument, NoResults
 from mfbandit.experiment import (
     FORMAT,
     Asked,
     Confidence,
     Decided,
+    Difference,
+    Drift,
     Event,
+    HalfLife,
     History,
+    Lift,
     PastResult,
     Record,
     Result,
+    Shares,
     Status,
     Sure,
     Told,
@@ -37,16 +42,33 @@ from mfbandit.experiment import (
     checked_rule,
     checked_stop,
     confidence_from_record,
+    difference_from_record,
+    drift_from_record,
     fidelities_from_record,
     from_record,
+    lift_from_record,
+    memory_from_record,
     plays_until_exhausted,
     policy_from_record,
     policy_record,
+    shares_from_record,
     stop_from_record,
     stop_record,
     to_record,
+    without_drifted,
 )
 from mfbandit.policies import Policy
+from mfbandit.service.members import (
+    arm_member,
+    cost_member,
+    integers,
+    key_member,
+    meant,
+    numbers,
+    play_from,
+    reward_members,
+    stats_from,
+)
 from mfbandit.service.transport import Transport, new_key
 from mfbandit.store import check_name
 
@@ -136,6 +158,16 @@ class RemoteExperiment:
         return stop_from_record(self.status()["stop"])
 
     @property
+    def shares(self) -> Shares:
+        """The control, and the shares of arms of the plays at the highest fidelity."""
+        return shares_from_record(self.status()["shares"])
+
+    @property
+    def memory(self) -> HalfLife | None:
+        """How long results count; None is for ever."""
+        return memory_from_record(self.status()["memory"])
+
+    @property
     def lease(self) -> float | None:
         """Seconds within which a play is told, failed or renewed if ``ask`` says nothing else; None is for ever."""
         lease = self.status()["lease"]
@@ -155,6 +187,11 @@ class RemoteExperiment:
     def results_at(self) -> list[int]:
         """How many results there are at each fidelity."""
         return [int(number) for number in self.status()["results"]]
+
+    @property
+    def observations_at(self) -> list[int]:
+        """How many observations the results at each fidelity are; one each, unless told with counts or weights."""
+        return [int(number) for number in self.status()["observations"]]
 
     @property
     def events(self) -> int:
@@ -191,12 +228,12 @@ class RemoteExperiment:
     @property
     def pending(self) -> tuple[Play, ...]:
         """The plays asked for and neither told nor failed, in the order of asking."""
-        return tuple(_play(record) for record in self._get("/pending")["plays"])
+        return tuple(play_from(record) for record in self._get("/pending")["plays"])
 
     @property
     def stats(self) -> Stats:
         """What was learned so far."""
-        return _stats(self._get("/stats"))
+        return stats_from(self._get("/stats"))
 
     def best(self) -> int:
         """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
@@ -209,16 +246,34 @@ class RemoteExperiment:
             tuple(found["arms"]),
             tuple(found["fidelities"]),
             np.array(found["plays"], dtype=np.int64),
-            _array(found["means"], math.nan),
-            _array(found["widths"], math.inf),
-            _array(found["lower"], -math.inf),
-            _array(found["upper"], math.inf),
+            numbers(found["means"], math.nan),
+            numbers(found["widths"], math.inf),
+            numbers(found["lower"], -math.inf),
+            numbers(found["upper"], math.inf),
             found["kind"],
+            integers(found["observations"]),
         )
 
     def confidence(self, level: float = LEVEL) -> Confidence:
         """How sure it is that :meth:`best` names the best arm, how much could be lost, and which arms may be better."""
         return confidence_from_record(self._get("/confidence", level=checked_level(level)))
+
+    def difference(self, first: int | str, second: int | str, level: float = LEVEL) -> Difference:
+        """By how much one arm is better than another, by their indices or names; how sure that is."""
+        one, other = (self._index(arm) for arm in (first, second))
+        return difference_from_record(self._get("/difference", first=one, second=other, level=checked_level(level)))
+
+    def _index(self, arm: int | str) -> int:
+        if not isinstance(arm, str):
+            return whole("arm", arm)
+        labels = self.arms
+        if arm not in labels:
+            raise InvalidArgument(f"arm must be the name of an arm, got {arm!r}")
+        return labels.index(arm)
+
+    def lift(self, level: float = LEVEL) -> Lift | None:
+        """By how much the best arm so far is above the control; None without a control or without results."""
+        return lift_from_record(self._get("/lift", level=checked_level(level))["lift"])
 
     def is_sure(self, rule: Sure) -> bool:
         """Whether it is sure enough by this rule now; it changes nothing."""
@@ -231,15 +286,20 @@ class RemoteExperiment:
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         known = self._get("/stats")
-        return audit(_stats(known), fidelities_from_record(known["fidelities"]), known["arms"])
+        stats = without_drifted(stats_from(known), [(m, arm) for m, arm in known["drifted"]])
+        return audit(stats, fidelities_from_record(known["fidelities"]), known["arms"])
+
+    def drift(self) -> tuple[Drift, ...]:
+        """The means that have changed, by fidelity and arm."""
+        return tuple(drift_from_record(one) for one in self._get("/drift")["drift"])
 
     def records(self, after: int = 0) -> Iterator[Record]:
         """Events with their numbers and times; those after number ``after``."""
         while page := self._get("/log", after=after, limit=MAX_ITEMS_PER_REQUEST)["events"]:
             for told in page:
                 seq, when = told.pop("seq"), told.pop("time")
-                due, request = told.pop("due", None), told.pop("request_key", None)
-                yield Record(seq, when, from_record(told), due, request)
+                more = [told.pop(name, None) for name in ("due", "request_key", "actor")]
+                yield Record(seq, when, from_record(told), *more)
             after = seq
 
     @property
@@ -251,19 +311,22 @@ class RemoteExperiment:
     def history(self) -> History:
         """The results told so far, in the order of telling."""
         plays: dict[int, Asked] = {}
-        told: list[tuple[int, int, float, float]] = []
+        told: list[tuple[int, int, float, float, int, float]] = []
         for event in self.log:
             if isinstance(event, Asked):
                 plays[event.play] = event
             elif isinstance(event, Told):
                 play = plays[event.play]
-                told.append((play.arm, play.fidelity, event.reward, event.cost))
-        arms, fidelities, rewards, costs = zip(*told, strict=True) if told else ((), (), (), ())
+                found = event.observed
+                told.append((play.arm, play.fidelity, event.reward, event.cost, found.number, found.total))
+        arms, fidelities, rewards, costs, weights, sums = zip(*told, strict=True) if told else ((),) * 6
         return History(
             np.array(arms, dtype=np.int64),
             np.array(fidelities, dtype=np.int64),
             np.array(rewards, dtype=np.float64),
             np.array(costs, dtype=np.float64),
+            np.array(weights, dtype=np.int64),
+            np.array(sums, dtype=np.float64),
         )
 
     # The verbs
@@ -288,22 +351,32 @@ class RemoteExperiment:
         body: JSONObject = {"n": n, "request_key": key}
         if lease is not None:
             body["lease"] = positive("lease", lease)
-        return [_play(record) for record in self._post("/ask", body)["plays"]]
+        return [play_from(record) for record in self._post("/ask", body)["plays"]]
 
     def plays(self, until: Sure | None = None) -> Iterator[Play]:
         """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
         return plays_until_exhausted(self, until)
 
     def tell(
-        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+        self,
+        play: Play | str,
+        reward: Reward | None = None,
+        cost: float | None = None,
+        *,
+        successes: int | None = None,
+        trials: int | None = None,
+        weight: int | None = None,
+        sd: float | None = None,
+        request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order."""
-        self.tell_many([(play, reward, cost)], request_key=request_key)
+        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        self.tell_many([(play, given, cost)], request_key=request_key)
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in at most a thousand results (play, reward, cost or None): all of them, or none if one is refused."""
-        told = [{**_meant(play), "reward": number("reward", reward), **_cost(cost)} for play, reward, cost in results]
-        self._post("/tell", {"results": told, **_key(request_key)})
+        told = [{**meant(play), **reward_members(reward), **cost_member(cost)} for play, reward, cost in results]
+        self._post("/tell", {"results": told, **key_member(request_key)})
 
     def fail(self, play: Play | str, cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give a play up: its capital is released, and it leaves no trace in the statistics."""
@@ -311,8 +384,8 @@ class RemoteExperiment:
 
     def fail_many(self, plays: Iterable[Play | str], cost: float = 0.0, *, request_key: str | None = None) -> None:
         """Give at most a thousand plays up at once: all of them, or none if one is refused."""
-        given = [_meant(play) for play in plays]
-        self._post("/fail", {"plays": given, "cost": checked_cost(cost), **_key(request_key)})
+        given = [meant(play) for play in plays]
+        self._post("/fail", {"plays": given, "cost": checked_cost(cost), **key_member(request_key)})
 
     def renew(self, play: Play | str, lease: float | None = None, *, request_key: str | None = None) -> float | None:
         """Renew the lease of a pending play, counted from now; returns when it ends, None for never."""
@@ -323,7 +396,7 @@ class RemoteExperiment:
         self, plays: Iterable[Play | str], lease: float | None = None, *, request_key: str | None = None
     ) -> dict[str, float | None]:
         """Renew the leases of at most a thousand plays: all of them, or none; returns when they end, by their ids."""
-        body: JSONObject = {"plays": [_meant(play) for play in plays], **_key(request_key)}
+        body: JSONObject = {"plays": [meant(play) for play in plays], **key_member(request_key)}
         if lease is not None:
             body["lease"] = positive("lease", lease)
         return dict(self._post("/renew", body)["due"])
@@ -332,16 +405,16 @@ class RemoteExperiment:
         """Add past results (arm, fidelity, reward, cost or None, maybe an id), at most a thousand at once."""
         past = [
             {
-                "arm": _arm(arm),
+                "arm": arm_member(arm),
                 "fidelity": whole("fidelity", fidelity),
-                "reward": number("reward", reward),
-                **_cost(cost),
+                **reward_members(reward),
+                **cost_member(cost),
                 **({} if name is None else {"id": name}),
             }
             for arm, fidelity, reward, cost, name in ((*result, None, None)[:5] for result in results)
         ]
         body = {"results": past, "request_key": request_key or new_key()}
-        return [_play(record) for record in self._post("/results", body)["plays"]]
+        return [play_from(record) for record in self._post("/results", body)["plays"]]
 
     def add_arm(self, label: str, *, request_key: str | None = None) -> int:
         """Add an arm, which will be tried before any other; returns its index."""
@@ -349,11 +422,15 @@ class RemoteExperiment:
 
     def retire_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Stop asking for an arm, by its index or name."""
-        self._post("/retire", {"arm": _arm(arm), "request_key": request_key or new_key()})
+        self._post("/retire", {"arm": arm_member(arm), "request_key": request_key or new_key()})
 
     def restore_arm(self, arm: int | str, *, request_key: str | None = None) -> None:
         """Let an arm that was retired, or set aside after failures, take part again, by its index or name."""
-        self._post("/restore", {"arm": _arm(arm), "request_key": request_key or new_key()})
+        self._post("/restore", {"arm": arm_member(arm), "request_key": request_key or new_key()})
+
+    def forget(self, arm: int | str, *, request_key: str | None = None) -> None:
+        """Begin an arm anew, by its index or name: its results until now do not count any more."""
+        self._post("/forget", {"arm": arm_member(arm), "request_key": request_key or new_key()})
 
     def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending plays are still recorded."""
@@ -381,9 +458,27 @@ class RemoteExperiment:
         """Stop by another rule from now on, or by none; an experiment that is decided goes on."""
         self._post("/stop", {"stop": stop_record(checked_stop(stop)), "request_key": request_key or new_key()})
 
-    def note(self, text: str, *, request_key: str | None = None) -> None:
-        """Write a note into the log."""
-        self._post("/notes", {"text": text, "request_key": request_key or new_key()})
+    def set_shares(
+        self,
+        *,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        request_key: str | None = None,
+    ) -> None:
+        """Let arms have these shares of the plays at the highest fidelity from now on; what is left out is none."""
+        Shares(None if control is None else 0, control_share, least_share)  # refused in the same words
+        chosen = {
+            "control": None if control is None else arm_member(control),
+            "control_share": float(control_share),
+            "least_share": float(least_share),
+        }
+        self._post("/shares", {**chosen, "request_key": request_key or new_key()})
+
+    def note(self, text: str, *, arm: int | str | None = None, request_key: str | None = None) -> None:
+        """Write a note into the log; maybe about an arm, by its index or name."""
+        about = {} if arm is None else {"arm": arm_member(arm)}
+        self._post("/notes", {"text": text, **about, "request_key": request_key or new_key()})
 
     def with_patience(self, seconds: float) -> Self:
         """Return the same experiment for a caller in a hurry: requests are given up after so many seconds."""
@@ -394,37 +489,3 @@ class RemoteExperiment:
 
     def _post(self, path: str, body: JSONObject | None = None) -> JSON:
         return self._transport.post(self._path + path, body)
-
-
-def _stats(known: JSONObject) -> Stats:
-    counts, pending = (np.array(known[name], dtype=np.int64) for name in ("counts", "pending"))
-    sums, squares = (np.array(known[name], dtype=np.float64) for name in ("sums", "squares"))
-    return Stats(counts, sums, squares, pending, np.array(known["active"], dtype=np.bool_))
-
-
-def _array(rows: list[list[float | None]], missing: float) -> FloatArray:
-    """Return numbers as an array; JSON has null for those that are not finite."""
-    return np.array([[missing if value is None else value for value in row] for row in rows], dtype=np.float64)
-
-
-def _meant(play: Play | str) -> dict[str, str | int]:
-    """A play by its id; with its arm and fidelity, which the service compares, where they are known."""
-    if isinstance(play, Play):
-        return {"play": play.id, "arm": play.arm, "fidelity": play.fidelity}
-    return {"play": str(play)}
-
-
-def _key(key: str | None) -> dict[str, str]:
-    return {} if key is None else {"request_key": key}
-
-
-def _arm(arm: int | str) -> int | str:
-    return arm if isinstance(arm, str) else whole("arm", arm)
-
-
-def _cost(cost: float | None) -> dict[str, float]:
-    return {} if cost is None else {"cost": checked_cost(cost)}
-
-
-def _play(record: JSONObject) -> Play:
-    return Play(record["id"], record["arm"], record["fidelity"], record["cost"], record["label"])

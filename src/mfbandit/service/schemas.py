@@ -20,8 +20,10 @@ from mfbandit._internal.limits import (
     MAX_PLAY_ID_LENGTH,
     MAX_REQUEST_KEY_LENGTH,
     MAX_TOKEN_NAME_LENGTH,
+    MAX_WEIGHT,
 )
 from mfbandit._internal.validation import LARGEST_NUMBER
+from mfbandit.core import Reward, observed
 from mfbandit.service.problem_details import MEDIA_TYPE
 
 NAME_PATTERN = f"^{EXPERIMENT_NAME_PATTERN}$"
@@ -58,8 +60,8 @@ def _in_words(given: object) -> object:
     if isinstance(given, str | int | float):
         raise PydanticCustomError(
             "concentration",
-            'must be {"name": "Bounded", "low": 0, "high": 1}, {"name": "SubGaussian", "scale": 1} or one of '
-            "these for each fidelity",
+            'must be {"name": "Bounded", "low": 0, "high": 1}, {"name": "SubGaussian", "scale": 1}, {"name": "Rate"} '
+            "or one of these for each fidelity",
         )
     return given
 
@@ -86,16 +88,35 @@ class Stop(Body):
     estimates: bool = False
 
 
-class Create(Body):
+Share = Annotated[float, Field(ge=0, le=1, allow_inf_nan=False)]
+
+
+class ShareMembers(Body):
+    """The control, its share of the plays at the highest fidelity, and that of every active arm."""
+
+    control: Arm | None = None
+    control_share: Share = 0.0
+    least_share: Share = 0.0
+
+
+class Memory(Body):
+    """How long results count: half after so many plays, or so many seconds; one of the two. Null is for ever."""
+
+    plays: Amount | None = None
+    time: Amount | None = None
+
+
+class Create(ShareMembers):
     """A new experiment."""
 
     name: Annotated[str, Field(pattern=NAME_PATTERN, examples=["ads"])]
-    policy: Named = Named(name="MFUCB")
+    policy: Named = Named(name="MFAuto")
     arms: Annotated[int, Field(ge=1, le=MAX_ARMS)] | Annotated[list[Label], Field(min_length=1, max_length=MAX_ARMS)]
     fidelities: FidelitiesBody
     capital: Amount | None = None
     widen: bool = False
     stop: Stop | None = None
+    memory: Memory | None = None
     lease: Lease | None = DEFAULT_LEASE_SECONDS
     request_key: Key | None = None
 
@@ -116,10 +137,28 @@ class PlayRef(Body):
     fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)] | None = None
 
 
-class Result(PlayRef):
+class Observations(Body):
+    """What was observed: a reward, or successes of trials, or the mean of so many observations as its weight.
+
+    ``sd`` is their sample standard deviation, if it is known.
+    """
+
+    reward: Number | None = None
+    successes: Annotated[int, Field(ge=0, le=MAX_WEIGHT)] | None = None
+    trials: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
+    weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
+    sd: Cost | None = None
+
+    def given(self) -> Reward:
+        """Return them as one value."""
+        if self.reward is not None and self.weight is None and self.trials is None and self.successes is None:
+            return observed(self.reward, sd=self.sd)  # nearly always
+        return observed(self.reward, successes=self.successes, trials=self.trials, weight=self.weight, sd=self.sd)
+
+
+class Result(PlayRef, Observations):
     """The result of one play."""
 
-    reward: Number
     cost: Cost | None = None
 
 
@@ -149,12 +188,11 @@ class Renew(Keyed):
     lease: Lease | None = None
 
 
-class PastResult(Body):
+class PastResult(Observations):
     """A past result. One whose id is there already is not added again."""
 
     arm: Arm
     fidelity: Annotated[int, Field(ge=0, le=MAX_FIDELITIES)]
-    reward: Number
     cost: Cost | None = None
     id: Annotated[str, Field(min_length=1, max_length=MAX_IMPORT_ID_LENGTH)] | None = None
 
@@ -198,6 +236,10 @@ class StopBody(Keyed):
     stop: Stop | None
 
 
+class SharesBody(ShareMembers, Keyed):
+    """The shares from now on; what is left out is none."""
+
+
 class PolicyBody(Keyed):
     """The policy that picks plays from now on."""
 
@@ -205,9 +247,10 @@ class PolicyBody(Keyed):
 
 
 class Note(Body):
-    """A note in the log."""
+    """A note in the log; about an arm, if one is given."""
 
     text: Annotated[str, Field(min_length=1, max_length=MAX_NOTE_LENGTH)]
+    arm: Arm | None = None
     request_key: Key | None = None
 
 
@@ -256,6 +299,7 @@ class Status(BaseModel):
     lease: float | None
     events: int
     results: list[int]
+    observations: list[int]
     pending: int
     retired: list[int]
     set_aside: list[int]
@@ -269,6 +313,11 @@ class Status(BaseModel):
     stop: dict[str, Any] | None
     decided: dict[str, Any] | None
     decided_label: str | None
+    shares: dict[str, Any] | None
+    control_label: str | None
+    lift: dict[str, Any] | None
+    memory: dict[str, Any] | None
+    drift: list[dict[str, Any]]
     warnings: list[str]
 
 

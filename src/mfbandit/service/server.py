@@ -17,14 +17,16 @@ with needed_for("the service", "service"):
 
     from mfbandit.service.app import create_app
     from mfbandit.service.connections import GuardedProtocol, close_silent, limit_connections
+    from mfbandit.service.logs import checked_format, logging_to
     from mfbandit.service.middleware import is_loopback
+    from mfbandit.service.transport import checked_url
 
 SHUTDOWN_GRACE_SECONDS = 10  # for pending requests
 TICKS_PER_SECOND = 10  # of uvicorn
 BACKLOG = 2048  # connections that wait to be accepted
 
 
-def serve(
+def serve(  # noqa: PLR0913 - options with names and defaults
     store: Store,
     *,
     host: str = "127.0.0.1",
@@ -33,6 +35,9 @@ def serve(
     root_path: str = "",
     allowed_hosts: Sequence[str] = (),
     trusted_proxies: Sequence[str] = (),
+    log_format: str = "text",
+    access_log: bool = False,
+    peer_address: str | None = None,
 ) -> None:
     """Answer requests until SIGTERM or Ctrl-C; what was acknowledged is on disk by then.
 
@@ -46,6 +51,9 @@ def serve(
             to exist.
         trusted_proxies: addresses or networks of proxies whose X-Forwarded-Proto and X-Forwarded-Host are believed;
             needs a token to exist.
+        log_format: of what is written to standard error: text or json.
+        access_log: whether each request is written there, too.
+        peer_address: where other services that share the database reach this one; by default where it listens.
 
     Raises:
         NotAllowed: other machines could reach it, and no token would keep them out.
@@ -57,6 +65,7 @@ def serve(
     mfbandit.errors.NotAllowed: host must be a loopback address while ... has no token, got '0.0.0.0': make one with
         `mfbandit token create`
     """
+    checked_format(log_format)
     _check_tokens(store, host, [*allowed_hosts, *trusted_proxies])
     app = create_app(
         store,
@@ -67,9 +76,12 @@ def serve(
     )
     listening = _listen(host, port)
     address = f"http://{_in_url(host)}:{listening.getsockname()[1]}"
+    if store.fleet is not None:
+        store.fleet.serve_at(_peer_address(peer_address, host, listening))
     collect_garbage_less_often()
     config = uvicorn.Config(
         app,
+        log_config=None,
         log_level="warning",
         access_log=False,
         proxy_headers=False,
@@ -78,7 +90,16 @@ def serve(
         lifespan="on",
         http=GuardedProtocol,
     )
-    _Server(config, "" if quiet else _greeting(store, address)).run(sockets=[listening])
+    with logging_to(log_format=log_format, access_log=access_log):
+        _Server(config, "" if quiet else _greeting(store, address)).run(sockets=[listening])
+
+
+def _peer_address(given: str | None, host: str, listening: socket.socket) -> str:
+    """Return where others reach this service; by the name of the machine if it listens everywhere."""
+    if given is not None:
+        return checked_url(given)
+    reached = socket.gethostname() if host in ("0.0.0.0", "::") else host  # noqa: S104 - compared, not listened on
+    return f"http://{_in_url(reached)}:{listening.getsockname()[1]}"
 
 
 def _check_tokens(store: Store, host: str, through: Sequence[str]) -> None:

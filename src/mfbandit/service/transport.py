@@ -20,6 +20,7 @@ if TYPE_CHECKING:
 RETRIED_STATUSES = (HTTPStatus.BAD_GATEWAY, HTTPStatus.SERVICE_UNAVAILABLE, HTTPStatus.GATEWAY_TIMEOUT)
 FIRST_PAUSE_SECONDS, MAX_PAUSE_SECONDS = 0.05, 2.0  # between attempts
 CONNECT_TIMEOUT_SECONDS, ANSWER_TIMEOUT_SECONDS = 5.0, 30.0
+FIRST_ANSWER_TIMEOUT_SECONDS = 4.0  # where there is another service to turn to; it doubles with each attempt
 
 
 def new_key() -> str:
@@ -32,37 +33,60 @@ def new_key() -> str:
 
 
 class Connections:
-    """The connections to one service, opened when first used.
+    """The connections to a service, or to several that share a database; opened when first used.
 
     Threads share them. Each process has its own, as connections must not be shared after a fork.
 
     Args:
-        url: the address of the service.
+        url: the address of the service; of several, with commas between them.
         token: a bearer token, if the service has any.
+
+    >>> connections = Connections("http://10.0.0.5:8000, http://10.0.0.6:8000", None)
+    >>> connections.turn_from("http://10.0.0.5:8000")
+    >>> connections.url, connections.several
+    ('http://10.0.0.6:8000', True)
     """
 
     def __init__(self, url: str, token: str | None) -> None:
-        self.url, self._token = _checked_url(url), _checked_token(token)
-        self._clients: dict[int, httpx.Client] = {}  # by process
+        given = [part.strip() for part in url.split(",")] if isinstance(url, str) else [url]
+        self._urls, self._token = [checked_url(one) for one in given], _checked_token(token)
+        self._at = 0
+        self._clients: dict[tuple[int, str], httpx.Client] = {}  # by process and address
 
     def __getstate__(self) -> dict[str, Any]:
         return {**self.__dict__, "_clients": {}}
 
-    def client(self) -> "httpx.Client":
-        """Return the client of this process."""
-        client = self._clients.get(os.getpid())
+    @property
+    def url(self) -> str:
+        """The address that requests go to now."""
+        return self._urls[self._at % len(self._urls)]
+
+    @property
+    def several(self) -> bool:
+        """Whether there is another address to turn to."""
+        return len(self._urls) > 1
+
+    def turn_from(self, url: str) -> None:
+        """Turn to the next address, unless another thread has done so."""
+        if self.url == url:
+            self._at = (self._at + 1) % len(self._urls)
+
+    def client(self, url: str) -> "httpx.Client":
+        """Return the client of this process for an address."""
+        client = self._clients.get((os.getpid(), url))
         if client is None:
-            made = _new_client(self.url, self._token)
-            client = self._clients.setdefault(os.getpid(), made)  # one step, which needs no lock
+            made = _new_client(url, self._token)
+            client = self._clients.setdefault((os.getpid(), url), made)  # one step, which needs no lock
             if client is not made:  # another thread was faster
                 made.close()
         return client
 
     def close(self) -> None:
-        """Close the connections of this process; a later request opens new ones."""
-        client = self._clients.pop(os.getpid(), None)
-        if client is not None:
-            client.close()
+        """Close the connections of this process; later requests open new ones."""
+        for url in self._urls:
+            client = self._clients.pop((os.getpid(), url), None)
+            if client is not None:
+                client.close()
 
 
 class Transport:
@@ -123,9 +147,11 @@ class Transport:
         end, pause, attempts = time.monotonic() + self._patience, FIRST_PAUSE_SECONDS, 0
         while True:
             attempts += 1
+            url = self._connections.url
             try:
-                return self._send_once(method, path, body, query)
+                return self._send_once(url, method, path, body, query, self._timeout(attempts))
             except StoreUnavailable as error:
+                self._connections.turn_from(url)
                 if time.monotonic() + pause > end:
                     raise type(error)(f"{error}; tried {attempts} times in {self._patience:g} s") from None
             except MFBanditError as error:
@@ -135,19 +161,28 @@ class Transport:
             time.sleep(pause * random.uniform(0.5, 1.0))  # noqa: S311 - so that clients do not all come at once
             pause = min(2 * pause, MAX_PAUSE_SECONDS)
 
-    def _send_once(self, method: str, path: str, body: JSONObject | None, query: dict[str, Any] | None) -> JSON:
-        client = self._connections.client()
+    def _timeout(self, attempts: int) -> float:
+        """How long to wait for an answer, in seconds: not so long where another service can be asked as well."""
+        if not self._connections.several:
+            return ANSWER_TIMEOUT_SECONDS
+        return min(ANSWER_TIMEOUT_SECONDS, FIRST_ANSWER_TIMEOUT_SECONDS * 2.0 ** (attempts - 1))
+
+    def _send_once(
+        self, url: str, method: str, path: str, body: JSONObject | None, query: dict[str, Any] | None, seconds: float
+    ) -> JSON:
+        client = self._connections.client(url)
         import httpx  # an extra, which the client was made with
 
+        timeout = httpx.Timeout(seconds, connect=CONNECT_TIMEOUT_SECONDS)
         try:
-            answer = client.request(method, path, json=body, params=query)
+            answer = client.request(method, path, json=body, params=query, timeout=timeout)
         except httpx.RequestError as error:
-            raise StoreUnavailable(f"{self.url} cannot be reached: {str(error) or type(error).__name__}") from None
+            raise StoreUnavailable(f"{url} cannot be reached: {str(error) or type(error).__name__}") from None
         except RuntimeError:
             if not client.is_closed:
                 raise
-            raise StoreUnavailable(f"the connection to {self.url} was closed meanwhile") from None
-        return _content(answer, self.url)
+            raise StoreUnavailable(f"the connection to {url} was closed meanwhile") from None
+        return _content(answer, url)
 
 
 def _new_client(url: str, token: str | None) -> "httpx.Client":
@@ -155,8 +190,7 @@ def _new_client(url: str, token: str | None) -> "httpx.Client":
     import httpx
 
     headers = {} if token is None else {"authorization": f"Bearer {token}"}
-    timeout = httpx.Timeout(ANSWER_TIMEOUT_SECONDS, connect=CONNECT_TIMEOUT_SECONDS)
-    return httpx.Client(base_url=url, headers=headers, timeout=timeout)
+    return httpx.Client(base_url=url, headers=headers)
 
 
 def _content(answer: "httpx.Response", url: str) -> JSON:
@@ -177,7 +211,12 @@ def _content(answer: "httpx.Response", url: str) -> JSON:
     raise error
 
 
-def _checked_url(url: str) -> str:
+def checked_url(url: str) -> str:
+    """Return the address of a service as requests begin with it, or refuse it.
+
+    >>> checked_url("http://127.0.0.1:8000/")
+    'http://127.0.0.1:8000'
+    """
     try:
         parts = urlsplit(url) if isinstance(url, str) else None
         if parts is not None and parts.scheme in ("http", "https") and parts.hostname and parts.port != 0:

@@ -11,34 +11,29 @@ import numpy as np
 
 from mfbandit._internal.formatting import plain, readable
 from mfbandit._internal.typing import IntArray
-from mfbandit.core import POSTERIOR, Audit, Bounds, Fidelities, Stats, audit
+from mfbandit.core import LEVEL, POSTERIOR, Audit, Bounds, Fidelities, Stats, audit
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import (
-    FIELDS,
-    ArmAdded,
-    ArmReinstated,
-    ArmRestored,
-    ArmRetired,
-    ArmSetAside,
-    BiasRefuted,
+    Confidence,
     Decided,
-    Event,
-    Failed,
+    Findings,
     Headline,
-    LeasesExtended,
-    StopSet,
-    Told,
     bounds_of,
     conflicting,
     decision_text,
-    stop_from_record,
+    percent,
+    without_drifted,
 )
 from mfbandit.policies import Policy, uses_biases
+from mfbandit.service.bias_words import BiasSentence, bias_sentences, suspicions
 from mfbandit.service.certainty import UNKNOWN, Certainty
-from mfbandit.service.certainty_view import certainty_view
+from mfbandit.service.event_words import event_words, outcome_words
+from mfbandit.service.reward_unit import RewardUnit
 from mfbandit.store import DurableExperiment, RecentActivity
 
 LEADING_ARMS_SHOWN = 12
+PENDING_SENTENCE = "How sure it is, is being worked out."
+AGE_SHOWN_SECONDS = 3.0  # of how sure it is; the rest of a page is of now
 DRAWING_WIDTH, DRAWING_MARGIN = 300.0, 6.0  # of an arm's bounds, in units of the SVG
 
 
@@ -55,12 +50,12 @@ class Interval:
 class ArmView:
     """A row of the table of leading arms."""
 
+    index: int
     label: str
     best: bool
     note: str
     plays: list[int]
-    lower: str
-    upper: str
+    estimate: str
     intervals: list[Interval | None]
     text: str
 
@@ -76,22 +71,29 @@ def list_row(experiment: DurableExperiment) -> dict[str, Any]:
     'running'
     """
     with experiment.still():
-        capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
-        state, labels, results = experiment.state, experiment.arms, sum(experiment.results_at)
-        alarm, headline = bool(experiment.refuted), experiment.headline()
+        row, headline, labels = _totals(experiment), experiment.headline(), experiment.arms
+    return {**row, "arms": len(labels), **_best(headline, labels)}
+
+
+def _totals(experiment: DurableExperiment) -> dict[str, Any]:
+    capital, spent, reserved = experiment.capital, experiment.spent, experiment.reserved
+    results, observations = sum(experiment.results_at), sum(experiment.observations_at)
     return {
         "name": experiment.name,
-        "state": state,
+        "state": experiment.state,
         "share": _share(spent, capital),
         "reserved_share": _share(reserved, capital),
         "capital_text": _capital(spent, reserved, capital),
         "spent_text": readable(spent),
         "results": results,
-        "arms": len(labels),
-        "alarm": alarm,
-        "best": None if headline.best is None else labels[headline.best],
-        "doubt": _doubt(headline, labels),
+        "observations": "" if observations == results else _plural(observations, "observation"),
+        "alarm": bool(experiment.refuted),
     }
+
+
+def _best(headline: Headline, labels: Sequence[str]) -> dict[str, Any]:
+    best = None if headline.best is None else labels[headline.best]
+    return {"best": best, "doubt": _doubt(headline, labels)}
 
 
 def unread_row(name: str, state: str, detail: str) -> dict[str, Any]:
@@ -117,58 +119,151 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
     '0 plays'
     """
     with experiment.still():  # everything is read at once, and worked out while the experiment goes on
-        row, headline, pending = list_row(experiment), experiment.headline(), experiment.pending_count
-        stats, recently, labels = experiment.stats, experiment.recently(), experiment.arms
-        policy, fidelities = experiment.policy, experiment.fidelities
-        refuted = {fidelity for fidelity, _ in experiment.refuted}
+        row, findings, pending = _totals(experiment), experiment.findings(), experiment.pending_count
+        recently, refuted = experiment.recently(), {fidelity for fidelity, _ in experiment.refuted}
         retired, aside, now = set(experiment.retired), set(experiment.set_aside), experiment.now()
         incidents, decided, stop = experiment.incidents, experiment.decided, experiment.stop
-    bounds, found = _bounds(stats, fidelities, policy, labels), _audit(stats, fidelities, labels)
-    trust = _Trust(policy, stats, fidelities, refuted)
-    best = headline.best
+        events, drift = experiment.events, experiment.drift()
+    policy, stats, fidelities, labels = findings.policy, findings.stats, findings.fidelities, findings.labels
+    bounds = _bounds(stats, fidelities, policy, labels)
+    found = audit_of(without_drifted(stats, findings.drifted), fidelities, labels)
+    trust, headline = _Trust(policy, stats, fidelities, refuted), findings.headline()
+    best, lift = headline.best, experiment.lift()
     spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
     order = _order(bounds, best, refuted, len(labels))
-    low, high = _range(bounds, order)
+    unit = RewardUnit.of(fidelities)
+    low, high = unit.possible(*_range(bounds, order))
+    estimates = _estimates(findings, order)
+    sure = certainty.found if certainty.found is not None and certainty.found.best == best else None
+
+    def note(k: int) -> str:
+        return "retired" if k in retired else "set aside after failures" if k in aside else ""
+
     return {
         **row,
+        "arms": len(labels),
+        **_best(headline, labels),
         "policy": repr(policy),
-        "now": _when(now),
+        "now": full_time(now),
         "pending": _plural(pending, "play"),
         "retired": len(retired),
         "set_aside": len(aside),
         "warnings": [*(found.warnings if found is not None and uses_biases(policy) else ()), *incidents],
         "audit_note": _audit_note(found, fidelities),
         "best_interval": _interval(bounds, best, trust),
-        "sure": certainty_view(certainty, labels),
+        "best_index": best,
+        "best_estimate": "" if best is None else _known(estimates[0]),
+        "sure": sure.said(unit.gap) if sure is not None else PENDING_SENTENCE if certainty.found is not None else "",
+        "known": certainty.found is not None,
+        "standing": standing(decided, headline, sure),
+        "level": None if sure is None or sure.kind == "withheld" else sure.level,
+        "level_text": "" if sure is None else _level(sure),
+        "could_lose": "" if sure is None else _could_lose(sure, unit),
+        "kind": "" if sure is None else sure.kind,
+        "bias_words": [
+            *(BiasSentence("misleads", one.sentence) for one in drift),
+            *suspicions(order, found, policy, stats, fidelities, labels),
+            *(bias_sentences(found, stats, fidelities, labels) if uses_biases(policy) else ()),
+        ],
+        "sure_as_of": _as_of(certainty, events, now),
+        "lift": "" if lift is None else lift.sentence,
+        "shares": experiment.shares.words(labels),
         "stop": "" if stop is None else stop.sentence,
-        "decided": "" if decided is None else decision_text(decided, labels[decided.arm]),
+        "decided": "" if decided is None else decision_text(decided, labels[decided.arm], unit.gap),
+        "decided_level": "" if decided is None else _decided_level(decided),
         "series": json.dumps(_series(recently, fidelities)),
-        "fidelities": _fidelities(fidelities, stats.counts.sum(axis=1).tolist(), spent, found),
+        "fidelities": _fidelities(fidelities, stats, spent, found),
         "fidelity_names": list(fidelities.labels),
-        "biases_text": ", ".join(plain(bias, thousands="") for bias in fidelities.biases or ()),
         "bounds_kind": "95 % posterior intervals" if _is_posterior(bounds) else "Bounds at each fidelity",
-        "axis": f"from {_number(low)} to {_number(high)}" if math.isfinite(low) else "none yet",
-        "leading": [_arm(k, bounds, labels, best, retired, aside, (low, high), trust) for k in order],
+        "axis": f"from {unit.value(low)} to {unit.value(high)}" if math.isfinite(low) else "none yet",
+        "leading": [
+            _arm(k, bounds, labels, best, note(k), (low, high), estimate, stats.results[:, k].tolist())
+            for k, estimate in zip(order, estimates, strict=True)
+        ],
         "more_arms": len(labels) - len(order),
-        "more_text": _rest(stats.counts.sum(axis=0), order),
+        "more_text": _rest(stats.results.sum(axis=0), order),
         "latest": [
             {
-                "when": _short(time, now),
+                "when": short_time(time, now),
                 "label": play.label,
                 "fidelity": fidelities.labels[play.fidelity],
-                "outcome": _outcome(outcome),
+                "outcome": outcome_words(outcome),
             }
             for time, play, outcome in recently.plays
         ],
         "leases": [
-            {"label": play.label, "fidelity": fidelities.labels[play.fidelity], "until": _short(due, now)}
+            {"label": play.label, "fidelity": fidelities.labels[play.fidelity], "until": short_time(due, now)}
             for play, due in recently.leases
         ],
         "events": [
-            {"when": _short(record.time, now), "text": _event(record.event, labels, fidelities.labels)}
+            {
+                "when": short_time(record.time, now),
+                "who": record.actor or "-",
+                "text": event_words(record.event, labels, fidelities.labels),
+            }
             for record in recently.events
         ],
     }
+
+
+def _estimates(findings: Findings, order: Sequence[int]) -> list[str]:
+    """Where the means of these arms lie, each as a middle and half a width."""
+    unit, found = RewardUnit.of(findings.fidelities), findings.means(np.array(order, dtype=np.int64))
+    if found.kind == "withheld":
+        return ["-"] * len(order)
+    tried = findings.stats.results[:, list(order)].sum(axis=0) > 0
+    ends = zip(tried.tolist(), found.low.tolist(), found.high.tolist(), strict=True)
+    return [unit.estimate(low, high) if known else "-" for known, low, high in ends]
+
+
+def _known(estimate: str) -> str:
+    return "" if estimate in ("-", "contradictory") else estimate
+
+
+def standing(decided: Decided | None, headline: Headline, found: Confidence | None) -> str:
+    """Say in a word how far the best arm can be relied on: "decided", "sure", "not sure yet" or "in doubt".
+
+    It is sure only where a valid answer says so at 95 %. An arm that is not the best after all is never called sure
+    because nobody doubted it.
+
+    Args:
+        decided: what was decided, if anything was.
+        headline: the best arm, and whether that is in doubt.
+        found: how sure it is that this one is the best; None where that is not known yet.
+
+    >>> standing(None, Headline(1), None), standing(None, Headline(1, "its bias is refuted"), None)
+    ('not sure yet', 'in doubt')
+    """
+    if headline.best is None:
+        return ""
+    if decided is not None and decided.arm == headline.best:
+        return "decided"
+    if headline.doubt is not None:
+        return "in doubt"
+    sure = found is not None and found.kind == "valid" and found.level >= LEVEL
+    return "sure" if sure else "not sure yet"
+
+
+def _level(found: Confidence) -> str:
+    if found.kind == "withheld":
+        return "unknown"
+    return percent(found.level) if found.level > 0 else "not yet"
+
+
+def _decided_level(decided: Decided) -> str:
+    return "by its rule" if decided.level is None else percent(decided.level)
+
+
+def _could_lose(found: Confidence, unit: RewardUnit) -> str:
+    return unit.gap(found.could_lose) if math.isfinite(found.could_lose) else ""
+
+
+def _as_of(certainty: Certainty, events: int, now: float) -> str:
+    """Say how old it is where more has happened since, and that may matter."""
+    if certainty.found is None or certainty.events == events:
+        return ""
+    age = now - certainty.at
+    return f"as of {age:.0f} s ago" if age >= AGE_SHOWN_SECONDS else ""
 
 
 @dataclass(frozen=True, eq=False)
@@ -201,7 +296,8 @@ def _bounds(stats: Stats, fidelities: Fidelities, policy: Policy, labels: Sequen
         return None
 
 
-def _audit(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit | None:
+def audit_of(stats: Stats, fidelities: Fidelities, labels: Sequence[str]) -> Audit | None:
+    """Test the biases; None where the noise is not known, so that they cannot be tested."""
     try:
         return audit(stats, fidelities, labels)
     except InvalidArgument:
@@ -238,17 +334,14 @@ def _arm(
     bounds: Bounds | None,
     labels: Sequence[str],
     best: int | None,
-    retired: set[int],
-    aside: set[int],
+    note: str,
     ends: tuple[float, float],
-    trust: _Trust,
+    estimate: str,
+    results: Sequence[int],
 ) -> ArmView:
-    note = "retired" if k in retired else "set aside after failures" if k in aside else ""
     if bounds is None:
-        seen = trust.stats.counts[:, k].tolist()
-        return ArmView(labels[k], k == best, note, seen, "-", "-", [], "no bounds")
+        return ArmView(k, labels[k], k == best, note, list(results), estimate, [], "no bounds")
     intervals = [_drawn(bounds, m, k, ends) for m in range(len(bounds.plays))]
-    lower, upper = _ends(bounds, k, trust)
     parts = (
         f"fidelity {bounds.fidelities[m]}: {_number(bounds.lower[m, k])} to {_number(bounds.upper[m, k])}"
         for m in range(len(intervals))
@@ -256,7 +349,7 @@ def _arm(
     )
     text = f"{labels[k]}: {'; '.join(parts) or 'no result yet'}"
     plays = bounds.plays[:, k].tolist()
-    return ArmView(labels[k], k == best, note, plays, _number(lower), _number(upper), intervals, text)
+    return ArmView(k, labels[k], k == best, note, plays, estimate, intervals, text)
 
 
 def _drawn(bounds: Bounds, m: int, k: int, ends: tuple[float, float]) -> Interval | None:
@@ -297,10 +390,8 @@ def _series(recently: RecentActivity, fidelities: Fidelities) -> dict[str, Any]:
     return {"names": names, "times": recently.times, "spent": recently.spent}
 
 
-def _fidelities(
-    fidelities: Fidelities, results: list[int], spent: list[float], found: Audit | None
-) -> list[dict[str, Any]]:
-    total = sum(spent)
+def _fidelities(fidelities: Fidelities, stats: Stats, spent: list[float], found: Audit | None) -> list[dict[str, Any]]:
+    total, results, observations = sum(spent), stats.results.sum(axis=1), stats.counts.sum(axis=1)
     rows = []
     for m, name in enumerate(fidelities.labels):
         share = spent[m] / total if total else 0.0
@@ -308,6 +399,7 @@ def _fidelities(
             "name": name,
             "cost": plain(fidelities.costs[m]),
             "results": f"{results[m]:,}",
+            "observations": f"{observations[m]:,}",
             "spent": readable(spent[m]),
             "share": share,
             "share_text": f"{share:.0%} of what was spent",
@@ -342,63 +434,6 @@ def _rest(counts: IntArray, order: Sequence[int]) -> str:
     return f"{int(rest.sum()):,} results among them, {untouched:,} without any" if len(rest) else ""
 
 
-def _outcome(outcome: Event | None) -> str:
-    match outcome:
-        case Told(_, reward, _):
-            return plain(reward)
-        case Failed():
-            return "failed"
-    return "lease ran out"
-
-
-_ARM_EVENTS: dict[type[Event], str] = {
-    ArmRetired: "arm retired",
-    ArmSetAside: "arm set aside after failures",
-    ArmRestored: "arm restored",
-    ArmReinstated: "retired arm brought back",
-}
-
-
-def _event(event: Event, labels: Sequence[str], names: Sequence[str]) -> str:
-    match event:
-        case ArmAdded(label):
-            return f"arm added: {label}"
-        case ArmRetired(arm) | ArmSetAside(arm) | ArmRestored(arm) | ArmReinstated(arm):
-            return f"{_ARM_EVENTS[type(event)]}: {labels[arm]}"
-        case LeasesExtended(seconds):
-            return f"leases extended by {readable(seconds)} s: the service was away, or the clock jumped"
-        case BiasRefuted(fidelity, arm, needed):
-            return (
-                f"bias of fidelity {names[fidelity]} refuted by {labels[arm]}: it must be at least {plain(needed, 3)}"
-            )
-        case StopSet() | Decided():
-            return _stopping(event, labels)
-    kind = type(event)
-    words = {"Paused": "paused", "Resumed": "resumed", "CapitalSet": "capital set", "PolicySet": "policy set"}
-    words |= {"Noted": "note", "BiasesSet": "biases set", "BiasesWidened": "refuted biases widened"}
-    name = words.get(kind.__name__, kind.__name__)
-    values = ", ".join(_value(getattr(event, field)) for field in FIELDS[kind])
-    return f"{name}: {values}" if values else name
-
-
-def _stopping(event: StopSet | Decided, labels: Sequence[str]) -> str:
-    if isinstance(event, Decided):
-        return f"decided: {decision_text(event, labels[event.arm])}"
-    rule = stop_from_record(event.stop)
-    return f"rule for stopping set: {'none' if rule is None else rule.sentence}"
-
-
-def _value(value: object) -> str:
-    match value:
-        case None:
-            return "unlimited"
-        case float():
-            return readable(value)
-        case list() | tuple():
-            return ", ".join(map(_value, value))
-    return str(value)
-
-
 def _plural(number: int, thing: str) -> str:
     return f"{number:,} {thing}{'s' * (number != 1)}"
 
@@ -415,14 +450,23 @@ def _capital(spent: float, reserved: float, capital: float | None) -> str:
 
 
 def _number(value: float) -> str:
-    return plain(value, 4) if math.isfinite(value) else "-"
+    return plain(value, 3) if math.isfinite(value) else "-"
 
 
-def _short(time: float, now: float) -> str:
-    """Return the time of day, and the date too where it is not today."""
+def short_time(time: float, now: float) -> str:
+    """Return the time of day, and the date too where it is not today.
+
+    >>> short_time(0.0, 60.0), short_time(0.0, 1e9)
+    ('00:00:00', '1970-01-01 00:00')
+    """
     when, today = datetime.fromtimestamp(time, UTC), datetime.fromtimestamp(now, UTC)
     return f"{when:%H:%M:%S}" if when.date() == today.date() else f"{when:%Y-%m-%d %H:%M}"
 
 
-def _when(time: float) -> str:
+def full_time(time: float) -> str:
+    """Return date and time.
+
+    >>> full_time(0.0)
+    '1970-01-01 00:00:00 UTC'
+    """
     return f"{datetime.fromtimestamp(time, UTC):%Y-%m-%d %H:%M:%S} UTC"

@@ -2,15 +2,23 @@
 
 from collections.abc import Iterator
 from dataclasses import asdict
-from typing import Annotated, Literal
+from typing import Annotated, Any, Literal
 
 from fastapi import FastAPI, Query
 from fastapi.responses import Response, StreamingResponse
 
 from mfbandit._internal.formatting import strict_json
-from mfbandit._internal.limits import MAX_EVENT_NUMBER, MAX_ITEMS_PER_REQUEST, MAX_RHO
-from mfbandit.core import LEVEL
-from mfbandit.experiment import confidence_record, fidelities_record, policy_record
+from mfbandit._internal.limits import MAX_ARMS, MAX_EVENT_NUMBER, MAX_ITEMS_PER_REQUEST, MAX_RHO
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
+from mfbandit.core import LEVEL, STATS_ARRAYS
+from mfbandit.experiment import (
+    confidence_record,
+    difference_record,
+    drift_record,
+    fidelities_record,
+    lift_record,
+    policy_record,
+)
 from mfbandit.service.answers import answer, opened, play_record
 from mfbandit.service.lanes import Lanes
 from mfbandit.service.schemas import ExperimentName
@@ -26,6 +34,7 @@ def _best_arm(experiment: DurableExperiment) -> tuple[int, str]:
 def add_views(app: FastAPI, store: Store) -> None:
     """Add them."""
     lanes: Lanes = app.state.lanes
+    _add_answers(app, store)
 
     @app.get("/api/experiments/{name}/best", tags=["views"])
     async def best(name: ExperimentName) -> Response:
@@ -56,18 +65,21 @@ def add_views(app: FastAPI, store: Store) -> None:
 
     @app.get("/api/experiments/{name}/stats", tags=["views"])
     def stats(name: ExperimentName) -> Response:
-        """Show results, sums and sums of squares for each fidelity and arm, pending plays and active arms.
+        """Show observations, sums and sums of squares for each fidelity and arm, pending plays and active arms.
 
+        ``extra`` are observations beyond the first of each result, and ``unseen`` those of them of unknown spread; both
+        are null where every result is one observation. ``drifted`` are the means that have changed: fidelity and arm.
         Policy, fidelities and the names of arms are of the same moment.
         """
         experiment = store.open(name)
         with experiment.still():
             stats, labels = experiment.stats, experiment.arms
             policy, fidelities = experiment.policy, experiment.fidelities
-        fields = ("counts", "sums", "squares", "pending", "active")
-        arrays = {field: getattr(stats, field).tolist() for field in fields}
+            fades = experiment.memory is not None and experiment.memory.fades
+            drifted = [] if fades else [[one.fidelity, one.arm] for one in experiment.drift()]
+        arrays = {name: _listed(getattr(stats, name)) for name in STATS_ARRAYS}
         records = {"policy": policy_record(policy), "fidelities": fidelities_record(fidelities)}
-        return answer({**arrays, "arms": labels, **records})
+        return answer({**arrays, "arms": labels, "drifted": drifted, **records})
 
     @app.get("/api/experiments/{name}/bounds", tags=["views"])
     def bounds(
@@ -76,11 +88,12 @@ def add_views(app: FastAPI, store: Store) -> None:
     ) -> Response:
         """Show plays, means, widths and bounds of every arm at every fidelity; null where there is no result.
 
-        Where noise or biases are not known, they are the policy's own intervals; ``kind`` says which.
+        Where noise or biases are not known, they are the policy's own intervals; ``kind`` says which. ``observations``
+        is null where every result is one.
         """
         table = store.open(name).bounds(rho)
-        fields = ("plays", "means", "widths", "lower", "upper")
-        arrays = {field: getattr(table, field).tolist() for field in fields}
+        fields = ("plays", "means", "widths", "lower", "upper", "observations")
+        arrays = {field: _listed(getattr(table, field)) for field in fields}
         content = strict_json(
             {"kind": table.kind, "arms": list(table.labels), "fidelities": list(table.fidelities), **arrays}
         )
@@ -97,6 +110,20 @@ def add_views(app: FastAPI, store: Store) -> None:
         is null where nothing is known.
         """
         return answer(confidence_record(store.open(name).confidence(level)))
+
+    @app.get("/api/experiments/{name}/difference", tags=["views"])
+    def difference(
+        name: ExperimentName,
+        first: Annotated[int, Query(ge=0, le=MAX_ARMS, description="An arm, by its index.")],
+        second: Annotated[int, Query(ge=0, le=MAX_ARMS, description="Another one.")],
+        level: Annotated[float, Query(gt=0, lt=1, description="Of the interval.")] = LEVEL,
+    ) -> Response:
+        """Say by how much the first arm is better than the second, and how sure that is.
+
+        It may be looked at after every result, and for whichever arms. An end of the interval is null where nothing is
+        known.
+        """
+        return answer(difference_record(store.open(name).difference(first, second, level)))
 
     @app.get("/api/experiments/{name}/audit", tags=["views"])
     def audit(name: ExperimentName) -> Response:
@@ -123,14 +150,40 @@ def add_views(app: FastAPI, store: Store) -> None:
         name: ExperimentName, kind: Annotated[Literal["csv", "jsonl"], Query(alias="format")] = "csv"
     ) -> Response:
         """Export all plays as CSV, or the whole log as JSON Lines."""
-        experiment = store.open(name)
-        lines = (line.encode("utf-8", "backslashreplace") for line in _exported(experiment, kind))
-        headers = {"content-disposition": f'attachment; filename="{experiment.name}.{kind}"'}
-        media = "text/csv" if kind == "csv" else "application/jsonl"
-        return StreamingResponse(lines, media_type=media, headers=headers)
+        return downloaded(store.open(name), kind)
+
+
+def _add_answers(app: FastAPI, store: Store) -> None:
+    @app.get("/api/experiments/{name}/lift", tags=["views"])
+    def lift(
+        name: ExperimentName,
+        level: Annotated[float, Query(gt=0, lt=1, description="Of the interval.")] = LEVEL,
+    ) -> Response:
+        """Say by how much the best arm so far is above the control; null without a control, or without results.
+
+        ``relative`` is the interval as a share of the control's observed mean. It may be looked at after every result.
+        """
+        return answer({"lift": lift_record(store.open(name).lift(level))})
+
+    @app.get("/api/experiments/{name}/drift", tags=["views"])
+    def drift(name: ExperimentName) -> Response:
+        """List the means that have changed: arm, fidelity, since when, and the means before and after."""
+        return answer({"drift": [drift_record(one) for one in store.open(name).drift()]})
+
+
+def _listed(array: IntArray | FloatArray | BoolArray | None) -> list[Any] | None:
+    return None if array is None else list(array.tolist())
+
+
+def downloaded(experiment: DurableExperiment, kind: str) -> StreamingResponse:
+    """Answer with all plays as CSV, or the whole log as JSON Lines, as a file."""
+    lines = (line.encode("utf-8", "backslashreplace") for line in _exported(experiment, kind))
+    headers = {"content-disposition": f'attachment; filename="{experiment.name}.{kind}"'}
+    return StreamingResponse(lines, media_type="text/csv" if kind == "csv" else "application/jsonl", headers=headers)
 
 
 def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
         return jsonl(experiment.records(), experiment.id)
-    return plays_csv(experiment.records(), experiment.id, experiment.arms)
+    batches = experiment.observations_at != experiment.results_at
+    return plays_csv(experiment.records(), experiment.id, experiment.arms, batches=batches)

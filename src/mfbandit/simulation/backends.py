@@ -82,12 +82,12 @@ def _connected(address: str) -> "Client":
 
     try:
         return Client(address, timeout=SCHEDULER_TIMEOUT_SECONDS)  # type: ignore[no-untyped-call]
-    except (OSError, TimeoutError):
-        raise ExecutorBroken(f"no Dask scheduler answers at {address}") from None
     except (ValueError, TypeError) as error:  # Dask's, for an address that it cannot read
         raise InvalidArgument(
             f"an address must be a Dask scheduler's, such as tcp://10.0.0.5:8786, got {address!r} ({error})"
         ) from None
+    except Exception as error:  # OSError as a rule; on a busy machine its loop may break off otherwise
+        raise ExecutorBroken(f"no Dask scheduler answers at {address} ({type(error).__name__})") from error
 
 
 def spread(

@@ -39,7 +39,7 @@ def plain_run(
         if not record.fits(m):
             break
         reward = problem.draw(arm, m, rng, earlier=int(stats.counts[m, arm]))
-        stats = _told(stats, policy, problem.fidelities, arm, m, reward)
+        stats = told(stats, policy, problem.fidelities, arm, m, reward)
         before = record.spent
         record.pay(arm, m)
         tick((record.spent - before) / capitals[-1])
@@ -66,7 +66,14 @@ def checked_decision(policy: Policy, stats: Stats, fidelities: Fidelities) -> in
     return int(arm)
 
 
-def _told(stats: Stats, policy: Policy, fidelities: Fidelities, arm: int, m: int, reward: float) -> Stats:
+def told(stats: Stats, policy: Policy, fidelities: Fidelities, arm: int, m: int, reward: float) -> Stats:
+    """Take in a reward, in place, and let the policy remember; the statistics with its memory.
+
+    >>> from mfbandit import MFUCB, paper_problem
+    >>> start = Stats.empty(fidelities=2, arms=200)
+    >>> told(start, MFUCB(), paper_problem(3).fidelities, 7, 1, 0.5).counts[1, 7]
+    np.int64(1)
+    """
     stats.counts[m, arm] += 1
     stats.sums[m, arm] += reward
     stats.squares[m, arm] += reward * reward

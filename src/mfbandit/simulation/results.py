@@ -174,6 +174,7 @@ class Simulation:
                 words = {name: json.loads(str(file["about"]))[name] for name in _WORDS}
                 arrays = {name: file[name] for name in _ARRAYS if name in file}
             words |= {"seed": tuple(words["seed"]), "spawn_key": tuple(words["spawn_key"])}
+            arrays.setdefault("answers", np.full(len(arrays["spent"]), -1))  # earlier versions wrote none
             return cls(**words, **arrays)
         except (KeyError, ValueError, EOFError, TypeError, AttributeError, zipfile.BadZipFile, zlib.error):
             raise InvalidArgument(f"File is damaged, or Simulation.save did not write it: {path}") from None

@@ -19,7 +19,7 @@ from mfbandit._internal.validation import whole
 from mfbandit.core import Stats
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import check_is_policy, checked_capital
-from mfbandit.policies import Policy
+from mfbandit.policies import Compilable, Policy
 from mfbandit.problems import Account, Problem
 from mfbandit.simulation.backends import chosen_backend, spread
 from mfbandit.simulation.checkpoints import Chunk, Chunks, missing
@@ -46,8 +46,9 @@ def simulate(  # noqa: PLR0913 - options with names and defaults
     """Let a policy spend a capital on a problem, ``runs`` times, and record its regret on the way.
 
     UCB and MF-UCB run in a compiled engine where all noise is sub-Gaussian or bounded: some 10 to 30 million plays a
-    second. Those of the package's other policies that have an engine make 0.1 to 2 million. A policy of your own, and
-    any other psi, runs play by play in Python: some thousands a second at a few hundred arms. Results do not depend on
+    second. Those of the package's other policies that have an engine make 0.1 to 2 million. A policy of your own
+    runs compiled if it has ``compiled`` (:class:`~mfbandit.CompiledIndex`). Without, and with any other psi, it goes
+    play by play in Python: some thousands a second at a few hundred arms. Results do not depend on
     which of these it is. Memory grows with M·K and the grid, not with the number of plays.
 
     Args:
@@ -119,6 +120,7 @@ def _about(
         "mfbandit": mfbandit.__version__,
         "problem": problem,
         "policy": policy,
+        "compiled": policy.compiled(problem.fidelities) if isinstance(policy, Compilable) else None,
         "capitals": capitals,
         "account": account,
         "seed": [str(root.entropy), list(root.spawn_key), root.pool_size],

@@ -5,9 +5,9 @@ acknowledges anything, whatever became of the locks.
 """
 
 import zlib
-from typing import NamedTuple
+from typing import NamedTuple, Protocol
 
-from mfbandit.errors import StoreDamaged, StoreHeld
+from mfbandit.errors import StoreDamaged, StoreError, StoreHeld
 from mfbandit.store.database import Connection, transaction
 
 KEY = "commits"
@@ -77,46 +77,108 @@ def read_commits(name: str, connection: Connection) -> Commits | None:
     return found
 
 
-def begin_epoch(name: str, connection: Connection, known: Commits | None) -> Commits:
-    """Start writing: raise the epoch, so that whoever wrote before cannot go on.
+class CommitRow(Protocol):
+    """The row that says how far a process has written; each group raises it, or is not kept."""
+
+    @property
+    def renew_seconds(self) -> float | None:
+        """How often the row is to be changed even if there is nothing to write; None is never."""
+        ...
+
+    def begin(self, connection: Connection, known: Commits | None) -> Commits:
+        """Begin to write, so that whoever wrote by this row before cannot go on; return where it stands.
+
+        Args:
+            connection: the one that writes.
+            known: what this process acknowledged before it lost its connection, if it had one.
+        """
+        ...
+
+    def begin_again(self, connection: Connection, known: Commits | None) -> Commits:
+        """Begin anew after this process was overtaken, or raise what is in the way."""
+        ...
+
+    def read(self, connection: Connection) -> Commits | None:
+        """Return where it stands; None if this process may not write any more."""
+        ...
+
+    def swap(self, connection: Connection, known: Commits, new: Commits) -> None:
+        """Put a new row in place of the one that is known, or refuse: this process was overtaken."""
+        ...
+
+    def kept(self) -> None:
+        """Take note that the last swap was committed."""
+        ...
+
+    def overtaken(self) -> StoreError:
+        """Return the error of a process that may not write any more."""
+        ...
+
+    def end(self, connection: Connection) -> None:
+        """End: nothing more will be written."""
+        ...
+
+    def is_fresh(self) -> bool:
+        """Tell whether nobody else can write what this process writes, by its own clock."""
+        ...
+
+
+class StoreRow:
+    """The row of a store that one process writes to at a time.
 
     Args:
         name: of the store, for messages.
-        connection: the one that writes.
-        known: what this process acknowledged before it lost its connection, if it had one.
     """
-    with transaction(connection):
-        found = read_commits(name, connection)
-        if found is None:
-            ((events,),) = connection.query("SELECT coalesce(sum(head), 0) FROM mfbandit_experiments")
-            found = Commits(events=int(events))
-            connection.insert("mfbandit_store", ("key", "value"), [(KEY, str(found))])
-        if known is not None and found.number < known.number:
-            raise behind(name, found, known, "start this process again to go on without the rest")
-        begun = found.after([], 0)._replace(epoch=found.epoch + 1)
-        swap(name, connection, found, begun)
-    return begun
 
+    renew_seconds = None
 
-def swap(name: str, connection: Connection, known: Commits, new: Commits) -> None:
-    """Put a new row in place of the one that is known, or refuse: somebody else has written."""
-    values = (str(new), KEY, str(known))
-    if connection.run("UPDATE mfbandit_store SET value = ? WHERE key = ? AND value = ?", values) != 1:
-        raise overtaken(name)
+    def __init__(self, name: str) -> None:
+        self._name = name
 
+    def begin(self, connection: Connection, known: Commits | None) -> Commits:
+        """Begin to write: raise the epoch, so that whoever wrote before cannot go on."""
+        with transaction(connection):
+            found = self.read(connection)
+            if found is None:
+                ((events,),) = connection.query("SELECT coalesce(sum(head), 0) FROM mfbandit_experiments")
+                found = Commits(events=int(events))
+                connection.insert("mfbandit_store", ("key", "value"), [(KEY, str(found))])
+            if known is not None and found.number < known.number:
+                raise behind(self._name, found, known, "start this process again to go on without the rest")
+            begun = found.after([], 0)._replace(epoch=found.epoch + 1)
+            self.swap(connection, found, begun)
+        return begun
 
-def confirm(name: str, connection: Connection, known: Commits) -> None:
-    """Check that nobody else has written since."""
-    if read_commits(name, connection) != known:
-        raise overtaken(name)
+    def begin_again(self, _: Connection, __: Commits | None) -> Commits:
+        """Refuse: the other process goes on, or a person ends one of the two."""
+        raise self.overtaken()
 
+    def read(self, connection: Connection) -> Commits | None:
+        """Return where the store stands."""
+        return read_commits(self._name, connection)
 
-def overtaken(name: str) -> StoreHeld:
-    """Return the error of a process that is not the one that writes any more."""
-    return StoreHeld(
-        f"{name} was written by another process since this one opened it: nothing more is kept here; end this one, or "
-        f"the other"
-    )
+    def swap(self, connection: Connection, known: Commits, new: Commits) -> None:
+        """Put a new row in place of the one that is known, or refuse: somebody else has written."""
+        values = (str(new), KEY, str(known))
+        if connection.run("UPDATE mfbandit_store SET value = ? WHERE key = ? AND value = ?", values) != 1:
+            raise self.overtaken()
+
+    def kept(self) -> None:
+        """Note nothing: the row does not grow old."""
+
+    def overtaken(self) -> StoreHeld:
+        """Return the error of a process that is not the one that writes any more."""
+        return StoreHeld(
+            f"{self._name} was written by another process since this one opened it: nothing more is kept here; end "
+            f"this one, or the other"
+        )
+
+    def end(self, connection: Connection) -> None:
+        """End; the locks of the store say so."""
+
+    def is_fresh(self) -> bool:
+        """Always: the locks keep others out."""
+        return True
 
 
 def behind(name: str, found: Commits, known: Commits, way_out: str) -> StoreDamaged:
@@ -137,11 +199,11 @@ def new_experiment_id(connection: Connection) -> int:
 
     Rows that a deleted experiment left behind, by whatever fault, must never become another one's.
     """
+    # Where several processes write, whoever comes second waits at one of these, and reads what the first has written.
+    connection.run("INSERT INTO mfbandit_store (key, value) VALUES (?, '0') ON CONFLICT (key) DO NOTHING", (LAST_ID,))
+    connection.run("UPDATE mfbandit_store SET value = value WHERE key = ?", (LAST_ID,))
     ((there,),) = connection.query("SELECT coalesce(max(id), 0) FROM mfbandit_experiments")
-    rows = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (LAST_ID,))
-    last = max(int(there), int(rows[0][0]) if rows and str(rows[0][0]).isdecimal() else 0) + 1
-    if rows:
-        connection.run("UPDATE mfbandit_store SET value = ? WHERE key = ?", (str(last), LAST_ID))
-    else:
-        connection.insert("mfbandit_store", ("key", "value"), [(LAST_ID, str(last))])
+    ((text,),) = connection.query("SELECT value FROM mfbandit_store WHERE key = ?", (LAST_ID,))
+    last = max(int(there), int(text) if str(text).isdecimal() else 0) + 1
+    connection.run("UPDATE mfbandit_store SET value = ? WHERE key = ?", (str(last), LAST_ID))
     return last

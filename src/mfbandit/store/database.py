@@ -16,8 +16,9 @@ from mfbandit.experiment import COLUMNS
 
 if TYPE_CHECKING:
     from mfbandit.store.commits import Commits
+    from mfbandit.store.owners import Owners
 
-SCHEMA = 1  # raised when tables change
+SCHEMA = 2  # of TABLES; a database that adds to them has a number of its own
 PREFIX = "mfbandit_"
 LOG = ("experiment", *COLUMNS)
 # Types that mean the same to both databases.
@@ -31,7 +32,7 @@ TABLES = {
         "experiment BIGINT NOT NULL REFERENCES mfbandit_experiments (id), seq BIGINT NOT NULL, "
         "time DOUBLE PRECISION NOT NULL, kind TEXT NOT NULL, "
         "play BIGINT, arm BIGINT, fidelity BIGINT, reward DOUBLE PRECISION, cost DOUBLE PRECISION, "
-        "due DOUBLE PRECISION, request TEXT, body TEXT, PRIMARY KEY (experiment, seq)"
+        "due DOUBLE PRECISION, request TEXT, body TEXT, actor TEXT, PRIMARY KEY (experiment, seq)"
     ),
     "mfbandit_snapshots": (
         "experiment BIGINT NOT NULL REFERENCES mfbandit_experiments (id), upto BIGINT NOT NULL, "
@@ -43,6 +44,7 @@ TABLES = {
         "created DOUBLE PRECISION NOT NULL"
     ),
 }
+ADD_ACTORS = "ALTER TABLE mfbandit_log ADD COLUMN actor TEXT"  # as its last one: readers rely on that
 # Events with a text are few, and are looked for when the rest comes from a snapshot.
 INDEX = "CREATE INDEX mfbandit_texts ON mfbandit_log (experiment, seq) WHERE body IS NOT NULL"
 
@@ -105,8 +107,23 @@ class Database(Protocol):
         """How to call it in messages; without a password."""
         ...
 
+    @property
+    def schema(self) -> int:
+        """The number of its tables' form, raised when they change."""
+        ...
+
+    def owners(self, purpose: str) -> "Owners | None":
+        """Return who owns which experiment, where several processes write; None where one writes at a time.
+
+        Args:
+            purpose: what this process is, for others.
+        """
+        ...
+
     def hold(self, purpose: str, *, accept_loss: bool = False) -> AbstractContextManager[Connection]:
-        """Open the only connection that writes, until it is closed; :class:`StoreHeld` says who else has it.
+        """Open the connection that writes, until it is closed.
+
+        It is the only one where there are no owners; then :class:`StoreHeld` says who else has it.
 
         Args:
             purpose: what this process is, for others who find the store held.
@@ -122,8 +139,16 @@ class Database(Protocol):
         """The names of the tables that are there and begin with our prefix."""
         ...
 
+    def alone(self, connection: Connection) -> AbstractContextManager[None]:
+        """Keep others from making or changing tables meanwhile."""
+        ...
+
     def create(self, connection: Connection) -> None:
         """Make the tables."""
+        ...
+
+    def migrate(self, connection: Connection, schema: int) -> None:
+        """Bring the tables from an older form to the next, inside a transaction."""
         ...
 
     def missing(self, connection: Connection) -> StoreDamaged | None:
@@ -220,14 +245,29 @@ def prepare(database: Database, connection: Connection) -> bool:
     ...         check_tables(database, connection)
     True
     """
-    if database.tables(connection):
-        check_tables(database, connection)
-        return False
-    with transaction(connection):
-        database.create(connection)
-        made = [("schema", str(SCHEMA)), ("id", os.urandom(8).hex()), ("created", repr(time.time())), ("checked", "")]
-        connection.insert("mfbandit_store", ("key", "value"), made)
+    with database.alone(connection):
+        if database.tables(connection):
+            check_tables(database, connection)
+            _migrate(database, connection)
+            return False
+        with transaction(connection):
+            database.create(connection)
+            made = {"schema": database.schema, "id": os.urandom(8).hex(), "created": repr(time.time()), "checked": ""}
+            connection.insert("mfbandit_store", ("key", "value"), [(key, str(value)) for key, value in made.items()])
     return True
+
+
+def _migrate(database: Database, connection: Connection) -> None:
+    """Bring the tables to the form that this version writes, one step at a time."""
+    for schema in range(_schema(connection), database.schema):
+        with transaction(connection):
+            database.migrate(connection, schema)
+            connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'schema'", (str(schema + 1),))
+
+
+def _schema(connection: Connection) -> int:
+    ((found,),) = connection.query("SELECT value FROM mfbandit_store WHERE key = 'schema'")
+    return int(found)
 
 
 def check_tables(database: Database, connection: Connection) -> None:
@@ -258,9 +298,9 @@ def _check_schema(database: Database, connection: Connection) -> None:
     found = str(rows[0][0]) if rows else ""
     if not found.isdecimal() or int(found) < 1:
         raise StoreDamaged(f"{database.name} is damaged: its schema version is {found!r}; take the last backup")
-    if int(found) > SCHEMA:
+    if int(found) > database.schema:
         raise StoreError(
-            f"{database.name} was written by a newer mfbandit (schema {found}, this one knows {SCHEMA}): "
+            f"{database.name} was written by a newer mfbandit (schema {found}, this one knows {database.schema}): "
             f"upgrade with `pip install --upgrade mfbandit`"
         )
 
@@ -273,6 +313,16 @@ def process_record(purpose: str) -> dict[str, Any]:
     """
     since = time.strftime("%Y-%m-%d %H:%M:%S UTC", time.gmtime())
     return {"purpose": purpose, "pid": os.getpid(), "host": socket.gethostname(), "since": since}
+
+
+def named_process(purpose: str) -> str:
+    """Name this process for others, by its purpose, number and host.
+
+    >>> named_process("a test").startswith("a test, process ")
+    True
+    """
+    me = process_record(purpose)
+    return f"{me['purpose']}, process {me['pid']} on {me['host']}"
 
 
 def purpose_of_this_process() -> str:

@@ -1,30 +1,38 @@
 """An experiment whose log is in a database: the verbs of :class:`~mfbandit.Experiment`, kept on disk."""
 
 import json
-from collections.abc import Callable, Generator, Iterable, Iterator, Sequence
+from collections.abc import Callable, Collection, Generator, Iterable, Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from typing import Any, Self, TypeVar, overload
 
+from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import positive
-from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Stats
+from mfbandit.core import LEVEL, Audit, Bounds, Fidelities, Play, Reward, Stats, observed
 from mfbandit.experiment import (
     FORMAT,
     ArmAdded,
+    ArmHistory,
     ArmReinstated,
     ArmRestored,
     Asked,
     Confidence,
     Decided,
+    Difference,
+    Drift,
     Event,
     Experiment,
+    Findings,
+    HalfLife,
     Headline,
     History,
+    Lift,
     NextResults,
     Noted,
     PastResult,
     Record,
     Result,
+    Shares,
     Status,
     Sure,
     checked_level,
@@ -33,14 +41,16 @@ from mfbandit.experiment import (
     to_record,
 )
 from mfbandit.policies import Policy
+from mfbandit.store.figures import Figures, figures_of
 from mfbandit.store.import_ids import ImportPlan
 from mfbandit.store.logged_experiment import LoggedExperiment, LogState, Repeatable
 from mfbandit.store.recent import RECENT, RecentActivity
 from mfbandit.store.request_keys import request_text
-from mfbandit.store.writer import Ticket
+from mfbandit.store.writer import Job, LogEnd, Ticket
 
 SHORT_LOOKS = 50_000  # at arms, by a policy: some milliseconds
 LOOKS_OF_A_STOP_TEST = 200  # at each arm, where all of them have to be compared
+LOOKS_OF_A_MODEL = 20  # at each arm, for a choice or after a result, by a policy that keeps a model of all arms
 
 T = TypeVar("T")
 
@@ -128,6 +138,16 @@ class DurableExperiment:
         return self._read(lambda core: core.stop)
 
     @property
+    def shares(self) -> Shares:
+        """The control, and the shares of arms of the plays at the highest fidelity."""
+        return self._read(lambda core: core.shares)
+
+    @property
+    def memory(self) -> HalfLife | None:
+        """How long results count; None is for ever."""
+        return self._read(lambda core: core.memory)
+
+    @property
     def lease(self) -> float | None:
         """How long, in seconds, a play may take if ``ask`` says nothing else; None is for ever."""
         return self._look(lambda folded: folded.lease)
@@ -167,6 +187,22 @@ class DurableExperiment:
     def page(self, after: int, limit: int) -> list[Record]:
         """At most ``limit`` events after number ``after``, from the disk; plays and results as they were folded."""
         return self._logged.page(after, limit)
+
+    def story(self, kinds: Collection[type[Event]] | None = None, arm: int | None = None) -> IntArray:
+        """The numbers of all events that are not about plays, increasing; of some kinds or about an arm alone."""
+        return self._look(lambda folded: folded.recent.story.numbers(kinds, arm))
+
+    def told(self, numbers: IntArray) -> list[Record]:
+        """Events of these numbers, from the disk; at most 500."""
+        return self._logged.told(numbers)
+
+    def where(self, play: int) -> tuple[int, int]:
+        """The arm and the fidelity of a play, by its number."""
+        return self._read(lambda core: core.folded.plays[play])
+
+    def arm_history(self, arm: int) -> ArmHistory:
+        """All results of an arm, in the order of telling; from memory."""
+        return self._read(lambda core: core.folded.plays.of_arm(arm))
 
     def to_json(self) -> str:
         """The whole experiment with its log, for :meth:`mfbandit.Experiment.from_json` to go on from in memory."""
@@ -249,6 +285,11 @@ class DurableExperiment:
         """How many results there are at each fidelity."""
         return self._read(lambda core: core.results_at)
 
+    @property
+    def observations_at(self) -> list[int]:
+        """How many observations the results at each fidelity are; one each, unless told with counts or weights."""
+        return self._read(lambda core: core.observations_at)
+
     def next_results(self, first: int, last: int) -> NextResults:
         """Some results in a row, for a :class:`~mfbandit.experiment.trend.ConfidenceTrend`; from memory."""
         return self._read(lambda core: core.folded.next_results(first, last))
@@ -263,6 +304,11 @@ class DurableExperiment:
         with self._logged.current() as folded:
             found = status_of(folded.core, events=folded.events, lease=folded.lease)
             return {"name": self.name, "created": folded.entry.created, **found}
+
+    def figures(self) -> Figures:
+        """Numbers for those who watch many experiments, all of one moment; cheap, however many arms there are."""
+        with self._logged.current() as folded:
+            return figures_of(folded.core, leases=len(folded.leases.due), expiries=self._logged.expiries)
 
     def best(self) -> int:
         """The arm to use if no more plays were made; never one that the highest fidelity has ruled out."""
@@ -282,7 +328,24 @@ class DurableExperiment:
         Nobody waits for it: it is computed from a copy of what was learned.
         """
         wanted = checked_level(level)
-        return self._read(lambda core: core.findings()).confidence(wanted)
+        return self.findings().confidence(wanted)
+
+    def difference(self, first: int | str, second: int | str, level: float = LEVEL) -> Difference:
+        """By how much one arm is better than another, by their indices or names; how sure that is.
+
+        Nobody waits for it: it is computed from a copy of what was learned.
+        """
+        wanted = checked_level(level)
+        found, arms = self._read(lambda core: (core.findings(), core.two_arms(first, second)))
+        return found.difference(*arms, wanted)
+
+    def lift(self, level: float = LEVEL) -> Lift | None:
+        """By how much the best arm so far is above the control; None without a control or without results."""
+        return self._read(lambda core: core.lift(level))
+
+    def findings(self) -> Findings:
+        """A copy of what was learned, from which more can be computed while the experiment goes on."""
+        return self._read(lambda core: core.findings())
 
     def is_sure(self, rule: Sure) -> bool:
         """Whether it is sure enough by this rule now; it changes nothing."""
@@ -291,6 +354,10 @@ class DurableExperiment:
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         return self._read(lambda core: core.audit())
+
+    def drift(self) -> tuple[Drift, ...]:
+        """The means that have changed, by fidelity and arm."""
+        return self._read(lambda core: core.drift())
 
     def recently(self) -> RecentActivity:
         """What a page about it shows beyond numbers: spending over time, the latest plays and events, leases."""
@@ -311,21 +378,24 @@ class DurableExperiment:
         return self._logged.busy(patience)
 
     @contextmanager
-    def if_free(self, plays: int = 0) -> Iterator[bool]:
+    def if_free(self, plays: int = 0, results: int = 0, *, reading: bool = False) -> Iterator[bool]:
         """Tell whether short work can be done at once; then nothing changes inside, as in :meth:`still`.
 
         False if another thread is at work on it, if it has to be read again, or if the work takes long.
 
         Args:
             plays: how many plays a policy has to choose for the work; each looks at every arm.
+            results: how many results it brings; a policy that remembers something looks at every arm after each.
+            reading: whether the work changes nothing, so that no rule for stopping has to be tested after it.
         """
         with self._logged.if_free() as folded:
             if folded is None:
                 yield False
                 return
-            arms, now = len(folded.core.folded.labels), self._logged.home.clock()
-            looks = (plays + LOOKS_OF_A_STOP_TEST * folded.core.may_stop) * arms
-            yield looks <= SHORT_LOOKS and not folded.leases.any_expired(now)
+            core, now = folded.core, self._logged.home.clock()
+            looks = LOOKS_OF_A_MODEL * (plays + results) if core.remembers else plays
+            looks += LOOKS_OF_A_STOP_TEST * (core.may_stop and not reading)
+            yield looks * len(core.folded.labels) <= SHORT_LOOKS and not folded.leases.any_expired(now)
 
     # The verbs, kept
 
@@ -357,11 +427,21 @@ class DurableExperiment:
         return plays_until_exhausted(self, until)
 
     def tell(
-        self, play: Play | str, reward: float, cost: float | None = None, *, request_key: str | None = None
+        self,
+        play: Play | str,
+        reward: Reward | None = None,
+        cost: float | None = None,
+        *,
+        successes: int | None = None,
+        trials: int | None = None,
+        weight: int | None = None,
+        sd: float | None = None,
+        request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order; a late one after its lease ran out, too."""
-        again = _repeatable(request_key, (), "tell", [(play, reward, cost)])
-        self._keep(lambda core: core.tell(play, reward, cost), request=again)
+        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        again = _repeatable(request_key, (), "tell", [(play, given, cost)])
+        self._keep(lambda core: core.tell(play, given, cost), request=again)
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:
         """Take in many results (play, reward, cost or None) at once: all of them, or none if one is refused."""
@@ -442,6 +522,10 @@ class DurableExperiment:
         again = _repeatable(request_key, (ArmReinstated, ArmRestored), "restore_arm", arm)
         self._keep(lambda core: core.restore_arm(arm), request=again)
 
+    def forget(self, arm: int | str, *, request_key: str | None = None) -> None:
+        """Begin an arm anew, by its index or name: its results until now do not count any more."""
+        self._keep(lambda core: core.forget(arm), request=_repeatable(request_key, (), "forget", arm))
+
     def pause(self, *, request_key: str | None = None) -> None:
         """Hand out no plays until :meth:`resume`; results of pending ones are still taken."""
         self._keep(lambda core: core.pause(), request=_repeatable(request_key, (), "pause"))
@@ -476,9 +560,27 @@ class DurableExperiment:
         again = _repeatable(request_key, (), "set_stop", stop)
         self._keep(lambda core: core.set_stop(stop), request=again)
 
-    def note(self, text: str, *, request_key: str | None = None) -> None:
-        """Write something into the log, for people."""
-        self._keep(lambda core: core.note(text), request=_repeatable(request_key, (Noted,), "note", text))
+    def set_shares(
+        self,
+        *,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        request_key: str | None = None,
+    ) -> None:
+        """Let arms have these shares of the plays at the highest fidelity from now on; what is left out is none."""
+        chosen = {"control": control, "control_share": control_share, "least_share": least_share}
+        again = _repeatable(request_key, (), "set_shares", chosen)
+        self._keep(
+            lambda core: core.set_shares(control=control, control_share=control_share, least_share=least_share),
+            request=again,
+        )
+
+    def note(self, text: str, *, arm: int | str | None = None, request_key: str | None = None) -> None:
+        """Write something into the log, for people; maybe about an arm, by its index or name."""
+        content = (text,) if arm is None else (text, arm)
+        again = _repeatable(request_key, (Noted,) if arm is None else (), "note", *content)
+        self._keep(lambda core: core.note(text, arm=arm), request=again)
 
     def expire(self, *, wait: bool = True) -> None:
         """Take back the plays whose leases have run out; ``ask`` does so by itself.
@@ -511,7 +613,19 @@ class DurableExperiment:
         if self._logged.home.read_only:
             self._logged.refresh()
 
-    def forget(self) -> None:
+    def is_current(self) -> bool:
+        """Tell whether what is in memory is what was kept; otherwise it is read again before it is used."""
+        return self._logged.is_current()
+
+    def leave(self, job: Callable[[LogEnd], Job]) -> Ticket:
+        """Do a last job after all that was handed in, and be of no use from then on: another process goes on."""
+        return self._logged.leave(job)
+
+    def drop(self) -> bool:
+        """Be of no use from now on, unless it was read again meanwhile; tell whether it is so."""
+        return self._logged.drop()
+
+    def be_deleted(self) -> None:
         """Tell whoever still has it from now on that it was deleted."""
         self._logged.forget()
 

@@ -12,7 +12,7 @@ from typing import Any
 
 from mfbandit._internal.limits import MAX_PLAY_NUMBER_DIGITS, MAX_VALUE_SHOWN
 from mfbandit._internal.typing import JSON, JSONObject
-from mfbandit.core import Fidelities
+from mfbandit.core import Fidelities, Reward, observed
 from mfbandit.errors import InvalidArgument
 from mfbandit.experiment import (
     ArmAdded,
@@ -24,11 +24,13 @@ from mfbandit.experiment import (
     PastResult,
     Record,
     Told,
+    ToldBatch,
     play_id,
     to_record,
 )
 
 PLAY_COLUMNS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
+BATCH_COLUMNS = ("successes", "trials", "weight", "sd")  # after those, where results are many observations
 
 
 def log_record(record: Record) -> JSONObject:
@@ -37,7 +39,7 @@ def log_record(record: Record) -> JSONObject:
     >>> log_record(Record(seq=1, time=0.5, event=Asked(play=0, arm=2, fidelity=1), due=60.5))
     {'seq': 1, 'time': 0.5, 'event': 'Asked', 'play': 0, 'arm': 2, 'fidelity': 1, 'due': 60.5}
     """
-    more = {"due": record.due, "request_key": record.request}
+    more = {"due": record.due, "request_key": record.request, "actor": record.actor}
     present = {name: value for name, value in more.items() if value is not None}
     return {"seq": record.seq, "time": record.time, **to_record(record.event), **present}
 
@@ -65,13 +67,16 @@ def jsonl(records: Iterable[Record], experiment: str | None = None) -> Iterator[
         yield json.dumps(line) + "\n"
 
 
-def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str]) -> Iterator[str]:
+def plays_csv(
+    records: Iterable[Record], experiment: str, labels: Sequence[str], *, batches: bool = False
+) -> Iterator[str]:
     """Export all plays and what came of them as CSV, in the order in which they were settled; pending ones last.
 
     Args:
         records: the whole log.
         experiment: its id, which the ids of plays begin with.
         labels: the names of arms; names of later arms are taken from the log.
+        batches: whether to have columns for results of many observations.
 
     >>> log = [Record(1, 0.0, Asked(0, 1, 0)), Record(2, 60.0, Told(0, 0.5, 1.0)), Record(3, 60.0, Asked(1, 0, 0))]
     >>> print("".join(plays_csv(log, "demo", ["a", "b"])))
@@ -81,8 +86,8 @@ def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str])
     <BLANKLINE>
     """
     names, known, pending = list(labels), set(labels), dict[int, tuple[Asked, float, str, str]]()
-    incarnation = ""
-    yield _line(PLAY_COLUMNS)
+    incarnation, nothing = "", ("",) * len(BATCH_COLUMNS) * batches
+    yield _line((*PLAY_COLUMNS, *BATCH_COLUMNS) if batches else PLAY_COLUMNS)
     for record in records:
         match record.event:
             case ArmAdded(label):
@@ -94,14 +99,23 @@ def plays_csv(records: Iterable[Record], experiment: str, labels: Sequence[str])
                 pending[play] = asked, record.time, play_id(experiment, incarnation, play), "pending"
             case Expired(play):
                 pending[play] = *pending[play][:3], "expired"
-            case Told(play, reward, cost):
-                yield _line(_play(pending.pop(play), names, ("told", record.time, reward, cost)))
+            case Told(play, reward, cost) as event:
+                more = _batch(event) if batches else ()
+                yield _line((*_play(pending.pop(play), names, ("told", record.time, reward, cost)), *more))
             case Failed(play, cost):
-                yield _line(_play(pending.pop(play), names, ("failed", record.time, "", cost)))
+                yield _line((*_play(pending.pop(play), names, ("failed", record.time, "", cost)), *nothing))
             case _:
                 continue
     for left in pending.values():
-        yield _line(_play(left, names, (left[3], None, "", "")))
+        yield _line((*_play(left, names, (left[3], None, "", "")), *nothing))
+
+
+def _batch(event: Told) -> tuple[Any, ...]:
+    if not isinstance(event, ToldBatch):
+        return ("",) * len(BATCH_COLUMNS)
+    if event.successes is not None:
+        return event.successes, event.weight, "", ""
+    return "", "", event.weight, "" if event.sd is None else event.sd
 
 
 def _play(pending: tuple[Asked, float, str, str], labels: Sequence[str], outcome: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -128,13 +142,15 @@ class ReadResult:
     line: int
     arm: int | str
     fidelity: int | str
-    reward: float
+    reward: Reward
     cost: float | None
     id: str
 
 
 def read_results(text: str, kind: str, *, id_column: str | None = None, all_new: bool = False) -> Iterator[ReadResult]:
     r"""Read past results from CSV with a header, or from JSON Lines: arm, fidelity, reward, maybe cost.
+
+    A result of many observations has successes and trials in place of a reward, or a weight and maybe sd beside it.
 
     What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told, by their ids. In another
     file without an ``id_column``, a row is recognized by all that it has: the second of two equal rows is another one,
@@ -181,7 +197,7 @@ def _row_id(row: JSONObject, column: str | None) -> str | None:
         return str(value).strip()
     if row.keys() >= set(PLAY_COLUMNS):
         return str(row["play"])
-    return str(row["id"]) if row.get("event") == "Told" and "id" in row else None
+    return str(row["id"]) if row.get("event") in ("Told", "ToldBatch") and "id" in row else None
 
 
 def _digest(text: str) -> str:
@@ -193,12 +209,11 @@ def _csv_rows(lines: Iterable[str], id_column: str | None) -> Iterator[tuple[int
     reader.fieldnames = [name.strip() for name in reader.fieldnames or ()]
     if id_column is not None and id_column not in reader.fieldnames:
         raise InvalidArgument(f"line 1: the header must name the id column {id_column!r}, got {reader.fieldnames}")
-    missing = {"arm", "fidelity", "reward"} - set(reader.fieldnames)
-    if missing:
+    there = set(reader.fieldnames)
+    if not there >= {"arm", "fidelity"} or not (there >= {"reward"} or there >= {"successes", "trials"}):
         names = ",".join(reader.fieldnames)
-        raise InvalidArgument(
-            f"line 1: the header must name arm, fidelity and reward, with commas between, got {names!r}"
-        )
+        rule = "arm, fidelity and reward (or successes and trials), with commas between"
+        raise InvalidArgument(f"line 1: the header must name {rule}, got {names!r}")
     try:
         for row in reader:
             if None in row:  # a decimal comma, perhaps, and what is left of the number would be read
@@ -217,11 +232,18 @@ def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
         kind, play = row.get("event"), repr(row.get("play"))  # of a file that somebody edited it may be anything
         if kind == "Asked":
             asked[play] = row
-        elif kind == "Told":
+        elif kind in ("Told", "ToldBatch"):
             found = asked.get(play, {})
-            yield number, {**row, "arm": found.get("arm"), "fidelity": found.get("fidelity")}
+            yield number, {**_as_counts(row), "arm": found.get("arm"), "fidelity": found.get("fidelity")}
         elif kind is None:
             yield number, row
+
+
+def _as_counts(row: JSONObject) -> JSONObject:
+    """The row of an event whose weight is the number of trials, with trials."""
+    if row.get("event") == "Told" or row.get("successes") is None:
+        return row
+    return {**row, "trials": row.get("weight"), "weight": None}
 
 
 def _objects(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
@@ -245,8 +267,28 @@ def _past_result(line: int, row: JSONObject, name: str) -> ReadResult:
         raise InvalidArgument(f"arm must be a name or an index, got {arm!r}")
     if isinstance(fidelity, bool) or not isinstance(fidelity, int | str) or fidelity == "":
         raise InvalidArgument(f"fidelity must be a name or a whole number, got {fidelity!r}")
-    reward = _number("reward", row.get("reward"))
-    return ReadResult(line, arm, fidelity, reward, None if cost in (None, "") else _number("cost", cost), name)
+    return ReadResult(line, arm, fidelity, _reward(row), None if cost in (None, "") else _number("cost", cost), name)
+
+
+def _reward(row: JSONObject) -> Reward:
+    given = {name: row.get(name) for name in ("reward", *BATCH_COLUMNS)}
+    there = {name: value for name, value in given.items() if value not in (None, "")}
+    if there.keys() <= {"reward"}:
+        return _number("reward", given["reward"])
+    numbers = {name: _number(name, value) for name, value in there.items() if name in ("reward", "sd")}
+    wholes = {name: _whole(name, value) for name, value in there.items() if name not in numbers}
+    mean = numbers.get("reward")
+    if wholes.get("trials", 0) > 0 and mean == wholes.get("successes", -1) / wholes["trials"]:
+        mean = None  # of an export, which has both
+    return observed(mean, sd=numbers.get("sd"), **wholes)
+
+
+def _whole(what: str, value: JSON) -> int:
+    """A whole number, also as text or as 1000.0, which is how spreadsheets write it."""
+    number = _number(what, value)
+    if not number.is_integer():
+        raise InvalidArgument(f"{what} must be a whole number, got {value!r}")
+    return int(number)
 
 
 def _number(what: str, value: JSON) -> float:

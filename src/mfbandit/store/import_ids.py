@@ -10,10 +10,10 @@ from collections.abc import Sequence
 import numpy as np
 
 from mfbandit._internal.limits import MAX_IMPORT_ID_LENGTH
-from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit.core import Play
+from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
+from mfbandit.core import Play, Reward
 from mfbandit.errors import Conflict, InvalidArgument, UnknownPlay
-from mfbandit.experiment import CODES, Experiment, Packed, PackedLog, PastResult, Record, Told
+from mfbandit.experiment import Experiment, Packed, PackedLog, PastResult, Record, Told, is_told, told
 from mfbandit.store.request_keys import SEPARATOR
 
 BITS = 53  # a number of so many bits is exact as a float
@@ -53,14 +53,13 @@ def import_record(record: Record, name: str) -> Record:
     return record._replace(due=import_mark(name), request=f"{SEPARATOR}{name}")
 
 
-def is_import(rows: Packed) -> "np.ndarray[tuple[int], np.dtype[np.bool_]]":
+def is_import(rows: Packed) -> BoolArray:
     """Which packed events tell results that had ids.
 
     >>> is_import(PackedLog.of([Told(0, 0.5, 1.0)]).rows).tolist()
     [False]
     """
-    found: np.ndarray[tuple[int], np.dtype[np.bool_]] = (rows["kind"] == CODES[Told]) & ~np.isnan(rows["due"])
-    return found
+    return np.asarray(is_told(rows) & ~np.isnan(rows["due"]))
 
 
 class ImportIds:
@@ -120,7 +119,7 @@ class ImportPlan:
     def __init__(self, core: Experiment, known: ImportIds, results: Sequence[PastResult]) -> None:
         self._core, self._known = core, known
         self.new: list[PastResult] = []
-        self.tells: dict[int, tuple[str, float, float | None]] = {}
+        self.tells: dict[int, tuple[str, Reward, float | None]] = {}
         self.ids: dict[int, str] = {}  # by the numbers of plays that will be made
         self.rows: list[int] = []
         self._first, self._seen = len(core.folded.plays), dict[str, tuple[int, PastResult]]()
@@ -174,10 +173,14 @@ class ImportPlan:
         outcome = plays.outcome(at)
         same_play = plays[at] == (index.get(arm) if isinstance(arm, str) else arm, fidelity)
         if same_play and plays.takes_outcome(at):
-            told = (name, reward, cost)
-            if self.tells.setdefault(at, told) == told:
+            telling = (name, reward, cost)
+            if self.tells.setdefault(at, telling) == telling:
                 return
-        elif same_play and isinstance(outcome, Told) and outcome.reward == reward and cost in (None, outcome.cost):
+        elif same_play and isinstance(outcome, Told) and outcome == _as_told(at, reward, cost, outcome):
             return
         known = f"arm {plays.arms[at]}, fidelity {plays.fidelities[at]}, {outcome}"
         raise Conflict(f"Result {number}: id {name!r} is there with another content: {known}, got {result[:4]}")
+
+
+def _as_told(at: int, reward: Reward, cost: float | None, known: Told) -> Told:
+    return told(at, reward, known.cost if cost is None else cost)

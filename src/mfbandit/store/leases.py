@@ -1,11 +1,12 @@
 """Until when pending plays are leased, folded from a log."""
 
 import heapq
+import math
+from itertools import islice
 
 import numpy as np
 
 from mfbandit.experiment import (
-    CODES,
     Asked,
     Expired,
     Failed,
@@ -15,6 +16,8 @@ from mfbandit.experiment import (
     Record,
     Renewed,
     Told,
+    is_kind,
+    is_told,
 )
 
 SMALL_QUEUE = 64  # entries, which are not worth being sorted out
@@ -35,6 +38,8 @@ class Leases:
     def __init__(self) -> None:
         self.due: dict[int, float] = {}  # seconds since 1970, by the play's number; the last lease last
         self._queue: list[tuple[float, int]] = []  # a heap; entries that ``due`` does not have any more are void
+        self._in_order = True  # whether they are known to end in the order of ``due``, as equally long ones do
+        self._latest = -math.inf  # when the last of them ends, or later
 
     def apply(self, record: Record) -> None:
         """Move on by one event."""
@@ -43,6 +48,7 @@ class Leases:
             self.due.pop(event.play, None)
             if record.due is not None:
                 self.due[event.play] = record.due
+                self._in_order, self._latest = self._in_order and record.due >= self._latest, record.due
                 heapq.heappush(self._queue, (record.due, event.play))
                 if len(self._queue) > 2 * len(self.due) + SMALL_QUEUE:
                     self._queue_all()
@@ -60,16 +66,16 @@ class Leases:
         {0: 60.0}
         """
         start = 0
-        for place in np.flatnonzero(log.rows["kind"] == CODES[LeasesExtended]).tolist():
+        for place in np.flatnonzero(is_kind(log.rows, LeasesExtended)).tolist():
             self._apply_stretch(log.rows[start:place])
             self.apply(log.texts[place])
             start = place + 1
         self._apply_stretch(log.rows[start:])
 
     def _apply_stretch(self, rows: Packed) -> None:
-        kinds, plays, due = rows["kind"], rows["play"], rows["due"]
-        settled = plays[np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)])]
-        leased = np.flatnonzero((kinds == CODES[Asked]) | (kinds == CODES[Renewed]))
+        plays, due = rows["play"], rows["due"]
+        settled = plays[is_told(rows) | is_kind(rows, Failed, Expired)]
+        leased = np.flatnonzero(is_kind(rows, Asked, Renewed))
         pending = leased[~np.isin(plays[leased], settled)]
         _, from_the_end = np.unique(plays[pending][::-1], return_index=True)
         last = np.sort(pending[::-1][from_the_end])  # the last lease of each pending play, in order
@@ -78,10 +84,12 @@ class Leases:
             del self.due[play]
         kept = last[~np.isnan(due[last])]
         self.due.update(zip(plays[kept].tolist(), due[kept].tolist(), strict=True))
+        self._in_order = False
         self._queue_all()
 
     def _extend(self, seconds: float) -> None:
         self.due = {play: end + seconds for play, end in self.due.items()}
+        self._in_order = False
         self._queue_all()
 
     def _queue_all(self) -> None:
@@ -121,6 +129,9 @@ class Leases:
         >>> Leases().next_to_end(3)
         []
         """
+        if self._in_order:
+            return list(islice(self.due.items(), number))
         # There may be many leases, and whoever tells a result waits meanwhile: no loop over them in Python.
         due, plays = np.fromiter(self.due.values(), np.float64, len(self.due)), list(self.due)
+        self._in_order, self._latest = bool((due[1:] >= due[:-1]).all()), float(due.max(initial=-math.inf))
         return [(plays[i], float(due[i])) for i in np.argsort(due, kind="stable")[:number].tolist()]

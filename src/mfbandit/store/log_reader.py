@@ -7,7 +7,7 @@ large pieces, each with the digest up to its end; what they do not cover is read
 
 import struct
 import zlib
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from typing import Any
 
@@ -15,13 +15,13 @@ import numpy as np
 
 from mfbandit._internal.typing import IntArray
 from mfbandit.errors import StoreDamaged, UnknownExperiment
-from mfbandit.experiment import COLUMNS, Packed, Record, from_row, pack, unpack
-from mfbandit.store.database import Connection
+from mfbandit.experiment import Packed, Record, actor_of, from_row, pack, unpack
+from mfbandit.store.database import Connection, Rows
 from mfbandit.store.writer import LogEnd
 
 ROWS_PER_QUERY = 10_000
 MAX_EXPERIMENTS = 2**53  # more than there are
-_SELECT = f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq > ?"  # noqa: S608 - our own names
+_AFTER = "experiment = ? AND seq > ? AND seq <= ? ORDER BY seq LIMIT ?"
 
 
 @dataclass(frozen=True)
@@ -97,6 +97,18 @@ _TYPES = [(int, str, float, str, request, int, int) for request in (str, type(No
 _ENTRIES = "SELECT id, name, created, definition, request, head, digest FROM mfbandit_experiments"
 
 
+def log_rows(connection: Connection, where: str, values: Sequence[Any]) -> Rows:
+    """Rows of the log as :func:`from_row` takes them.
+
+    Args:
+        connection: to the database.
+        where: which ones.
+        values: for the marks in it.
+    """
+    # All columns, in the order in which they were made: a log that an earlier version wrote has fewer at the end.
+    return [row[1:] for row in connection.query(f"SELECT * FROM mfbandit_log WHERE {where}", values)]  # noqa: S608
+
+
 def read_all(connection: Connection, of: Entry) -> tuple[Packed, LogEnd]:
     """All events packed, and the end of the log for a writer to go on from.
 
@@ -136,7 +148,7 @@ def _snapshots(connection: Connection, of: Entry) -> tuple[list[Packed], int, in
 
 def read_page(connection: Connection, of: Entry, after: int, limit: int) -> list[Record]:
     """At most ``limit`` events after a number; a gap among them is damage."""
-    rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT ?", (of.id, after, of.head, limit))
+    rows = log_rows(connection, _AFTER, (of.id, after, of.head, limit))
     if [row[0] for row in rows] != list(range(after + 1, min(after + limit, of.head) + 1)):
         raise damaged(of, f"of its {of.head} events, some after number {after} are missing")
     return _records(of, rows)
@@ -145,7 +157,7 @@ def read_page(connection: Connection, of: Entry, after: int, limit: int) -> list
 def pages(connection: Connection, of: Entry, after: int = 0) -> Iterator[list[tuple[Any, ...]]]:
     """Rows of the log in order, some thousands at a time; a gap among them is damage."""
     while after < of.head:
-        rows = connection.query(f"{_SELECT} AND seq <= ? ORDER BY seq LIMIT {ROWS_PER_QUERY}", (of.id, after, of.head))
+        rows = log_rows(connection, _AFTER, (of.id, after, of.head, ROWS_PER_QUERY))
         if [row[0] for row in rows] != list(range(after + 1, after + len(rows) + 1)) or not rows:
             raise damaged(of, f"of its {of.head} events, some after number {after} are missing")
         yield rows
@@ -188,8 +200,10 @@ def _records(of: Entry, rows: list[tuple[Any, ...]]) -> list[Record]:
 
 
 def packed(of: Entry, page: list[tuple[Any, ...]]) -> bytes:
-    """The bytes of rows of the log."""
+    """The bytes of rows of the log, which say as well who asked for what."""
     try:
+        for row in page:
+            actor_of(row)
         return b"".join(map(pack, page))
     except (struct.error, TypeError, ValueError) as error:
         raise damaged(

@@ -5,15 +5,15 @@ import threading
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import closing, contextmanager
 from dataclasses import dataclass
-from typing import Any, Generic, Protocol, TypeVar
+from functools import partial
+from typing import Any, Generic, TypeVar
 
 import numpy as np
 
 from mfbandit._internal.typing import IntArray
 from mfbandit.core import Fidelities
-from mfbandit.errors import InvalidArgument, UnknownExperiment
+from mfbandit.errors import InvalidArgument, StoreUnavailable, UnknownExperiment
 from mfbandit.experiment import (
-    COLUMNS,
     WITH_TEXT,
     Asked,
     Event,
@@ -24,58 +24,34 @@ from mfbandit.experiment import (
     PackedLog,
     Record,
     Renewed,
+    TimePassed,
     Told,
+    from_row,
 )
 from mfbandit.policies import Policy
+from mfbandit.store.actor import ACTOR
 from mfbandit.store.database import Connection
+from mfbandit.store.home import Home
 from mfbandit.store.import_ids import ImportIds, import_record
 from mfbandit.store.leases import Leases
-from mfbandit.store.log_reader import Entry, damaged, entry, read_all, read_page, read_records, texts_as_written
-from mfbandit.store.outages import Outages
+from mfbandit.store.log_reader import (
+    Entry,
+    damaged,
+    entry,
+    log_rows,
+    read_all,
+    read_page,
+    read_records,
+    texts_as_written,
+)
 from mfbandit.store.recent import RecentEvents
 from mfbandit.store.request_keys import RequestKeys, key_of
-from mfbandit.store.writer import LogEnd, Ticket, Writer
+from mfbandit.store.writer import Job, LogEnd, Ticket, Writer
 
 NUMBERS_PER_QUERY = 500
 STALE = -1  # a generation that no writer has
 
 T = TypeVar("T")
-
-
-class Home(Protocol):
-    """What an experiment needs of the store that it is in."""
-
-    @property
-    def name(self) -> str:
-        """How to call it in messages."""
-        ...
-
-    @property
-    def clock(self) -> Callable[[], float]:
-        """Seconds since 1970."""
-        ...
-
-    @property
-    def outages(self) -> Outages:
-        """When a service over it was away."""
-        ...
-
-    @property
-    def read_only(self) -> bool:
-        """Whether others write, if anybody does."""
-        ...
-
-    def writer(self) -> Writer:
-        """The one that writes, or an error if this process may not."""
-        ...
-
-    def generation(self) -> int:
-        """Changes when a write failed, and memory is ahead of the disk."""
-        ...
-
-    def read(self) -> Connection:
-        """A connection that reads."""
-        ...
 
 
 @dataclass(eq=False)
@@ -109,15 +85,21 @@ class LogState:
     owed: float
 
     def take_news(
-        self, now: float, request: str | None, due: float | None, ids: Mapping[int, str] | None = None
+        self,
+        now: float,
+        request: str | None = None,
+        due: float | None = None,
+        ids: Mapping[int, str] | None = None,
+        actor: str | None = None,
     ) -> list[Record]:
         """Number the core's new events as those of one request, and fold them into everything else."""
         records = []
         for event in self.core.drain():
             self.events += 1
             until = due if isinstance(event, Asked | Renewed) else None
-            key = None if isinstance(event, Opened) else request  # which is no part of what was asked for
-            record = Record(self.events, now, event, until, key)
+            # That is no part of a request.
+            asked_for = () if isinstance(event, Opened | TimePassed) else (request, actor)
+            record = Record(self.events, now, event, until, *asked_for)
             if ids and isinstance(event, Told) and event.play in ids:
                 record = import_record(record, ids[event.play])
                 self.imports.apply(record)
@@ -158,7 +140,8 @@ class LoggedExperiment:
     def __init__(self, home: Home, name: str, policy: Policy | None, fidelities: Fidelities | None) -> None:
         self.home, self.name = home, name
         self._given_policy, self._given_fidelities = policy, fidelities
-        self._deleted = False
+        self._deleted = self._left = False
+        self.expiries = 0  # leases that ran out since it was opened here
         self._lock = threading.RLock()
         self._generation = home.generation()
         self._folded = self._load()
@@ -169,6 +152,8 @@ class LoggedExperiment:
         with self._lock:
             if self._deleted:
                 raise UnknownExperiment(f"experiment {self.name!r} was deleted from {self.home.name}")
+            if self._left:
+                raise StoreUnavailable(f"experiment {self.name!r} was handed over to another service: try again")
             generation = self.home.generation()
             if self._generation != generation:
                 self._folded = self._load()
@@ -189,7 +174,7 @@ class LoggedExperiment:
             yield None
             return
         try:
-            known = not self._deleted and self._generation == self.home.generation()
+            known = not self._deleted and not self._left and self._generation == self.home.generation()
             yield self._folded if known else None
         finally:
             self._lock.release()
@@ -221,16 +206,16 @@ class LoggedExperiment:
             if request is not None and made is not None:
                 return request.answer(folded.core, made), writer.confirm(self._generation)
             until = due(folded)
-            text = None if request is None else request.text
+            text, actor = None if request is None else request.text, ACTOR.get()
             with self._stale_unless_done():
                 news = self._extended(folded)
                 news += self._expired(folded) if expire else []
                 result = _result_or_error(verb, folded.core)
                 # What came before an error has happened.
-                made_now = folded.take_news(self.home.clock(), text, until, ids)
+                made_now = folded.take_news(self.home.clock(), text, until, ids, actor)
                 if text is not None and not made_now and not isinstance(result, _Raised):
                     folded.core.note_unchanged()
-                    made_now = folded.take_news(self.home.clock(), text, until)
+                    made_now = folded.take_news(self.home.clock(), text, until, actor=actor)
                 news += made_now
                 ticket = self._hand_in(writer, folded, news)
         try:
@@ -272,14 +257,15 @@ class LoggedExperiment:
         if not folded.leases.due:
             return []
         folded.core.extend_leases(seconds)
-        return folded.take_news(now, None, None)
+        return folded.take_news(now)
 
     def _expired(self, folded: LogState) -> list[Record]:
         """Take back the plays whose leases have run out."""
         now = self.home.clock()
         for play in folded.leases.take_expired(now):
             folded.core.expire(play)
-        return folded.take_news(now, None, None)
+            self.expiries += 1
+        return folded.take_news(now)
 
     @contextmanager
     def _stale_unless_done(self) -> Iterator[None]:
@@ -296,6 +282,24 @@ class LoggedExperiment:
             self._generation = STALE  # if it cannot be read, nobody goes on from what was there before
             self._folded = self._load()
             self._generation = self.home.generation()
+
+    def is_current(self) -> bool:
+        """Tell whether what is in memory is what was kept; otherwise it is read again before it is used."""
+        return not self._left and self._generation == self.home.generation()
+
+    def leave(self, job: Callable[[LogEnd], Job]) -> Ticket:
+        """Do a last job after all that was handed in, and be of no use from then on: another process goes on."""
+        writer = self.home.writer()
+        with self.current() as folded:
+            ticket = writer.submit(job(folded.end), self._generation)
+            self._left = True
+        return ticket
+
+    def drop(self) -> bool:
+        """Be of no use from now on, unless it was read again meanwhile; tell whether it is so."""
+        with self._lock:
+            self._left = not self.is_current()
+            return self._left
 
     def forget(self) -> None:
         """Tell whoever still has it from now on that it was deleted."""
@@ -317,7 +321,16 @@ class LoggedExperiment:
             _check_as_folded(folded, records)
         return [_with_key_alone(record) for record in records]
 
+    def told(self, numbers: IntArray) -> list[Record]:
+        """Events of these numbers, in their order; such as :class:`~mfbandit.store.story.Story` has them."""
+        with closing(self.home.read()) as connection, connection.reading():
+            of = entry(connection, self.name)
+            found = log_rows(connection, *_these(of, numbers))
+        records = {row[0]: _with_key_alone(from_row(row)) for row in found}
+        return [records[number] for number in numbers.tolist() if number in records]  # the last may not be on disk yet
+
     def _load(self) -> LogState:
+        claim = self.home.claim(self.name)  # first: what is read afterwards is all that others have written
         with closing(self.home.read()) as connection, connection.reading():
             of = entry(connection, self.name)
             rows, end = read_all(connection, of)
@@ -325,11 +338,15 @@ class LoggedExperiment:
             folded = self._begin(of, end)
             last = float(rows["time"][-1]) if len(rows) else of.created
             folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
+            if claim is not None:
+                end.epoch = claim.epoch
+                folded.owed += claim.away
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.imports.apply_all(log)
-            folded.recent.apply_all(log)
-            folded.requests.apply_all(log, lambda numbers: _read_numbers(connection, of, rows, numbers))
+            read = partial(_read_numbers, connection, of, rows)
+            folded.recent.apply_all(log, read)
+            folded.requests.apply_all(log, read)
         if not self.home.read_only:
             folded.core.begin_incarnation()
         return folded
@@ -342,6 +359,7 @@ class LoggedExperiment:
         except InvalidArgument as error:
             where = f"experiment {self.name!r} in {self.home.name}"
             raise InvalidArgument(f"{where} cannot be opened: {error}") from None
+        core.clock = self.home.clock
         state = core.folded
         return LogState(
             of,
@@ -351,7 +369,7 @@ class LoggedExperiment:
             Leases(),
             RequestKeys(state),
             ImportIds(),
-            RecentEvents(state),
+            RecentEvents(state, len(state.labels)),
             events=end.head,
             outages_seen=len(self.home.outages),
             owed=0.0,
@@ -395,10 +413,7 @@ def _check_as_folded(folded: LogState, records: list[Record]) -> None:
 
 def _texts(connection: Connection, of: Entry, rows: Packed) -> dict[int, Record]:
     """The events that have texts, whole, by their places among the packed ones."""
-    found = connection.query(
-        f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND body IS NOT NULL",  # noqa: S608
-        (of.id,),
-    )
+    found = log_rows(connection, "experiment = ? AND body IS NOT NULL", (of.id,))
     numbers = np.flatnonzero(np.isin(rows["kind"], WITH_TEXT)) + 1
     return {record.seq - 1: record for record in texts_as_written(of, rows, found, numbers)}
 
@@ -407,13 +422,13 @@ def _read_numbers(connection: Connection, of: Entry, rows: Packed, numbers: IntA
     """The records of these numbers, whole."""
     found: list[tuple[Any, ...]] = []
     for start in range(0, len(numbers), NUMBERS_PER_QUERY):
-        part = numbers[start : start + NUMBERS_PER_QUERY].tolist()
-        places = ", ".join("?" * len(part))
-        found += connection.query(
-            f"SELECT {', '.join(COLUMNS)} FROM mfbandit_log WHERE experiment = ? AND seq IN ({places})",  # noqa: S608
-            (of.id, *part),
-        )
+        found += log_rows(connection, *_these(of, numbers[start : start + NUMBERS_PER_QUERY]))
     return texts_as_written(of, rows, found, numbers)
+
+
+def _these(of: Entry, numbers: IntArray) -> tuple[str, tuple[int, ...]]:
+    """Which rows of the log have these numbers, at most ``NUMBERS_PER_QUERY`` of them."""
+    return f"experiment = ? AND seq IN ({', '.join('?' * len(numbers))})", (of.id, *numbers.tolist())
 
 
 def _definition(of: Entry) -> dict[str, Any]:

@@ -1,9 +1,10 @@
-"""A store in PostgreSQL, for teams: the same tables, the same one writer."""
+"""A store in PostgreSQL, for teams: the same tables, and several processes that write, each to what it owns."""
 
 import hashlib
 import time
 from collections.abc import Generator, Iterator, Sequence
 from contextlib import AbstractContextManager, contextmanager, suppress
+from functools import partial
 from typing import Any, TypeVar
 from urllib.parse import urlsplit
 
@@ -11,15 +12,19 @@ from mfbandit._internal.imports import needed_for
 from mfbandit.errors import InvalidArgument, StoreError, StoreHeld, StoreUnavailable
 from mfbandit.store.commits import Commits
 from mfbandit.store.database import (
+    ADD_ACTORS,
     INDEX,
     PREFIX,
     TABLES,
     Connection,
     Rows,
-    process_record,
+    named_process,
     transaction,
     without_password,
 )
+from mfbandit.store.membership import TABLE as SERVICES
+from mfbandit.store.membership import Membership
+from mfbandit.store.owners import Owners
 
 with needed_for("a store in PostgreSQL", "postgres"):
     import psycopg
@@ -28,8 +33,10 @@ T = TypeVar("T")
 MAX_VALUES_PER_STATEMENT = 60_000
 MAX_ROWS_PER_STATEMENT = 256
 MAX_APPLICATION_NAME_LENGTH = 63  # of an application, to PostgreSQL
-LOCK_WAIT_SECONDS = 5.0  # for a writer that has just died
-
+LOCK_WAIT_SECONDS = 5.0  # for a writer of an earlier version that has just died
+STORE_LOCK, TABLES_LOCK = 0x6D66, 0x6D68  # the classes of advisory locks: on a store, and on the form of its tables
+# A process that was stopped inside a transaction keeps no row from others for longer than it is taken for alive.
+_IDLE = "SET idle_in_transaction_session_timeout = '2s'"
 
 SILENCE_SECONDS = 8.0  # of a server that has a statement to answer; it may be stopped, and its system still be there
 # On the side of the server, so that a client that has gone without a word does not keep its locks.
@@ -54,6 +61,8 @@ class Postgres:
         url: postgresql://user:password@host:port/database.
     """
 
+    schema = 3
+
     def __init__(self, url: str) -> None:
         self._url = url
         self.name = without_password(url)
@@ -72,17 +81,23 @@ class Postgres:
 
     @contextmanager
     def hold(self, purpose: str, *, accept_loss: bool = False) -> "Iterator[PostgresConnection]":  # noqa: ARG002
-        """Open the only connection that writes, until it is closed or lost: it holds an advisory lock."""
-        me = process_record(purpose)
-        connection = self._connect(
-            f"{me['purpose']}, process {me['pid']} on {me['host']}"[:MAX_APPLICATION_NAME_LENGTH]
-        )
+        """Open a connection that writes, until it is closed or lost.
+
+        It shares an advisory lock with others that write. Versions that had one writer take it for themselves.
+        """
+        connection = self._connect(named_process(purpose)[:MAX_APPLICATION_NAME_LENGTH])
         try:
             self._lock(connection)
             connection.run("SET synchronous_commit = on")
+            connection.run(_IDLE)
             yield connection
         finally:
             connection.close()
+
+    def owners(self, purpose: str) -> Owners:
+        """Return who owns which experiment."""
+        connect = partial(self._connect, "mfbandit owners")
+        return Owners(self.name, connect, Membership(self.name, named_process(purpose)))
 
     def read(self) -> "PostgresConnection":
         """Open a connection that reads."""
@@ -95,11 +110,33 @@ class Postgres:
         names = connection.query("SELECT tablename FROM pg_tables WHERE schemaname = current_schema()")
         return {name for (name,) in names if name.startswith(PREFIX)}
 
+    @contextmanager
+    def alone(self, connection: Connection) -> "Iterator[None]":
+        """Keep others from making or changing tables meanwhile."""
+        key = self._key(connection)
+        connection.query("SELECT pg_advisory_lock(?, ?)", (TABLES_LOCK, key))
+        try:
+            yield
+        finally:
+            with suppress(StoreError):  # a lost session has no lock
+                connection.query("SELECT pg_advisory_unlock(?, ?)", (TABLES_LOCK, key))
+
     def create(self, connection: Connection) -> None:
         """Make the tables."""
         for name, columns in TABLES.items():
             connection.run(f"CREATE TABLE {name} ({columns})")
         connection.run(INDEX)
+        _add_owners(connection)
+
+    def migrate(self, connection: Connection, schema: int) -> None:
+        """Add the owners of experiments (2), where there was one writer; then who asked for an event (3)."""
+        match schema:
+            case 1:
+                _add_owners(connection)
+            case 2:
+                connection.run(ADD_ACTORS)
+            case _:
+                raise StoreError(f"{self.name} has tables of form {schema}, which no version wrote")
 
     def missing(self, connection: Connection) -> None:
         """Nothing: PostgreSQL checks its own log, and does not start where the end of that cannot be read."""
@@ -115,13 +152,16 @@ class Postgres:
             connection.execute(_SETTINGS)
         return PostgresConnection(self.name, connection)
 
-    def _lock(self, connection: "PostgresConnection") -> None:
+    def _key(self, connection: Connection) -> int:
+        """The number of this store among those of the database, in its locks."""
         (schema,) = connection.query("SELECT current_schema()")[0]
-        key = int.from_bytes(hashlib.sha256(f"mfbandit {schema}".encode()).digest()[:4])
+        return int.from_bytes(hashlib.sha256(f"mfbandit {schema}".encode()).digest()[:4]) - 2**31
+
+    def _lock(self, connection: "PostgresConnection") -> None:
+        key = self._key(connection)
         connection.run(f"SET lock_timeout = '{LOCK_WAIT_SECONDS:g}s'")
         try:
-            # The last writer's session may still be ending, after its process was killed.
-            connection.query("SELECT pg_advisory_lock(?, ?)", (0x6D66, key - 2**31))
+            connection.query("SELECT pg_advisory_lock_shared(?, ?)", (STORE_LOCK, key))
         except StoreUnavailable as error:
             if not isinstance(error.__cause__, psycopg.errors.LockNotAvailable):
                 raise
@@ -134,11 +174,17 @@ class Postgres:
         held = connection.query(
             "SELECT application_name, backend_start FROM pg_stat_activity JOIN pg_locks USING (pid) "
             "WHERE locktype = 'advisory' AND classid::bigint = ? AND objid::bigint = ? AND granted",
-            (0x6D66, (key - 2**31) % 2**32),
+            (STORE_LOCK, key % 2**32),
         )
         return (
             f"by {held[0][0]}, since {held[0][1]:%Y-%m-%d %H:%M:%S %Z}" if held else "by a process that has just gone"
         )
+
+
+def _add_owners(connection: Connection) -> None:
+    connection.run(f"CREATE TABLE mfbandit_services ({SERVICES})")
+    connection.run("ALTER TABLE mfbandit_experiments ADD COLUMN owner TEXT")
+    connection.run("ALTER TABLE mfbandit_experiments ADD COLUMN epoch BIGINT NOT NULL DEFAULT 0")
 
 
 def open_database(address: str) -> Postgres:
@@ -215,7 +261,7 @@ class PostgresConnection:
         return transaction(self, "BEGIN ISOLATION LEVEL REPEATABLE READ")
 
     def check_hold(self) -> None:
-        """Check nothing: the lock lasts as long as the session, which the next statement needs anyway."""
+        """Check nothing: the row of this process was read over this very session."""
 
     def acknowledge(self, commits: Commits) -> None:
         """Note nothing: a server that lost its end does not start."""
@@ -238,8 +284,10 @@ def _named(name: str) -> Iterator[None]:
     """Turn errors of PostgreSQL into those of a store, with the database's name."""
     try:
         yield
-    except psycopg.OperationalError as error:
+    except (psycopg.OperationalError, psycopg.errors.IdleInTransactionSessionTimeout) as error:
         raise StoreUnavailable(f"{name} cannot be used now: {_line(error)}") from error
+    except psycopg.errors.UniqueViolation as error:
+        raise StoreUnavailable(f"{name}: another process has just written the same: try again") from error
     except psycopg.Error as error:
         raise StoreError(f"{name} refused: {_line(error)}") from error
 

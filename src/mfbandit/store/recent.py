@@ -1,29 +1,30 @@
 """What has happened lately, folded from a log: for people who look."""
 
 from collections import deque
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 
 import numpy as np
 
+from mfbandit._internal.typing import IntArray
 from mfbandit.core import Play
 from mfbandit.experiment import (
-    CODES,
     Asked,
     Expired,
     Failed,
-    Opened,
     PackedLog,
     Record,
     Renewed,
     State,
     Told,
-    Unchanged,
+    is_about_plays,
+    is_kind,
+    is_told,
 )
-from mfbandit.experiment.codec import ABOUT_PLAYS
+from mfbandit.store.story import NOT_SHOWN, Story
 from mfbandit.store.timeline import Timeline
 
 RECENT = 12  # plays, events and leases that are shown
-NOT_SHOWN = (Opened, Unchanged)  # which say nothing to people
 
 
 @dataclass(frozen=True)
@@ -50,10 +51,11 @@ class RecentEvents:
 
     Args:
         state: of the same log, each event applied to it first.
+        arms: how many there were at the beginning.
     """
 
-    def __init__(self, state: State) -> None:
-        self._state = state
+    def __init__(self, state: State, arms: int) -> None:
+        self._state, self.story = state, Story(arms)
         self.timeline = Timeline(len(state.fidelities))
         self.settled: deque[tuple[float, int]] = deque(maxlen=RECENT)  # time and number of a play
         self.events: deque[Record] = deque(maxlen=RECENT)
@@ -61,6 +63,7 @@ class RecentEvents:
     def apply(self, record: Record) -> None:
         """Move on by one event."""
         event = record.event
+        self.story.apply(record)
         if isinstance(event, Told | Failed):
             self.timeline.add(record.time, self._state.plays.fidelities[event.play], event.cost)
         if isinstance(event, Told | Failed | Expired):
@@ -68,14 +71,20 @@ class RecentEvents:
         elif not isinstance(event, (Asked, Renewed, *NOT_SHOWN)):
             self.events.append(record._replace(request=None))
 
-    def apply_all(self, log: PackedLog) -> None:
-        """Move on by all events of a packed log; what one at a time gives."""
-        rows, kinds = log.rows, log.rows["kind"]
-        paid = rows[(kinds == CODES[Told]) | (kinds == CODES[Failed])]
+    def apply_all(self, log: PackedLog, read: Callable[[IntArray], Sequence[Record]]) -> None:
+        """Move on by all events of a packed log; what one at a time gives.
+
+        Args:
+            log: packed events, which do not say who asked for them.
+            read: reads the records of these numbers, which do.
+        """
+        rows = log.rows
+        self.story.apply_all(log)
+        paid = rows[is_told(rows) | is_kind(rows, Failed)]
         fidelities, _ = self._state.plays.where(paid["play"])
         self.timeline.add_all(paid["time"], fidelities, paid["cost"])
-        settled = np.flatnonzero(np.isin(kinds, [CODES[kind] for kind in (Told, Failed, Expired)]))[-RECENT:]
+        settled = np.flatnonzero(is_told(rows) | is_kind(rows, Failed, Expired))[-RECENT:]
         self.settled.extend((float(rows["time"][i]), int(rows["play"][i])) for i in settled)
-        shown = (kinds >= ABOUT_PLAYS) & ~np.isin(kinds, [CODES[kind] for kind in NOT_SHOWN])
-        for place in np.flatnonzero(shown)[-RECENT:].tolist():
-            self.events.append(Record(place + 1, float(rows["time"][place]), log.event(place)))
+        not_shown = is_about_plays(rows) | is_kind(rows, *NOT_SHOWN)
+        for record in sorted(read(np.flatnonzero(~not_shown)[-RECENT:] + 1), key=lambda record: record.seq):
+            self.events.append(record._replace(request=None))

@@ -24,8 +24,8 @@ from mfbandit.experiment import (
     Record,
     Renewed,
     State,
-    Told,
     fidelities_record,
+    is_told,
 )
 
 DIGEST_BYTES = 8
@@ -152,7 +152,9 @@ class RequestKeys:
         for record in sorted([*first_events, *texts], key=lambda record: record.seq):
             if record.seq in made:
                 key, _, digest = str(record.request).partition(SEPARATOR)
-                self.known[key] = KeyedRequest(type(record.event), made[record.seq], digest)
+                begun = self.known.get(key)  # by an event with a text of its own, which came first
+                kind = type(record.event) if begun is None or begun.digest != digest else begun.kind
+                self.known[key] = KeyedRequest(kind, made[record.seq], digest)
             else:
                 self.apply(record)
 
@@ -161,7 +163,7 @@ class RequestKeys:
         rows = log.rows
         # The events of a request follow each other. Those with a text of their own are read beside these rows; of the
         # others, a text is that of the request.
-        with_id = (rows["kind"] == CODES[Told]) & ~np.isnan(rows["due"])  # whose text is that of the row
+        with_id = is_told(rows) & ~np.isnan(rows["due"])  # whose text is that of the row
         places = np.flatnonzero(~np.isin(rows["kind"], WITH_TEXT) & ~with_id)
         kinds, keys = rows["kind"][places], rows["text"][places]
         first = (keys != 0) & (keys != np.append(0, keys[:-1]))

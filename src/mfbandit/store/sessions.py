@@ -94,6 +94,11 @@ class Sessions:
             return None
         return self._store.tokens().get(session.token)
 
+    def refresh(self) -> None:
+        """Read the sessions again: another service may have started one."""
+        with self._lock:
+            self._sessions = _kept(self._store)
+
     def end(self, text: str) -> None:
         """End a session, if the text is of one."""
         session = self._sessions.get(text.partition("_")[0])

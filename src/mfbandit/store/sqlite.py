@@ -3,14 +3,14 @@
 import os
 import sqlite3
 from collections.abc import Iterator, Sequence
-from contextlib import AbstractContextManager, contextmanager, suppress
+from contextlib import AbstractContextManager, contextmanager, nullcontext, suppress
 from pathlib import Path
 from typing import Any
 from urllib.parse import quote
 
 from mfbandit.errors import StoreDamaged, StoreError, StoreNotFound, StoreUnavailable
 from mfbandit.store.commits import Commits, behind, read_commits
-from mfbandit.store.database import INDEX, PREFIX, TABLES, Connection, Rows, transaction
+from mfbandit.store.database import ADD_ACTORS, INDEX, PREFIX, SCHEMA, TABLES, Connection, Rows, transaction
 from mfbandit.store.file_lock import begin_reading, end_reading, locked, locked_database
 from mfbandit.store.mark import Mark, read_mark
 from mfbandit.store.store_files import (
@@ -40,6 +40,8 @@ class SQLite:
     Args:
         path: where it is, or will be.
     """
+
+    schema = SCHEMA
 
     def __init__(self, path: str | os.PathLike[str]) -> None:
         self._path = Path(path)
@@ -89,6 +91,20 @@ class SQLite:
         except BaseException:
             end_reading(key)
             raise
+
+    def owners(self, _: str) -> None:
+        """Return None: one process writes at a time."""
+
+    def alone(self, _: Connection) -> AbstractContextManager[None]:
+        """Do nothing: whoever holds the file is alone."""
+        return nullcontext()
+
+    def migrate(self, connection: Connection, schema: int) -> None:
+        """Add who asked for an event (2)."""
+        if schema == 1:
+            connection.run(ADD_ACTORS)
+            return
+        raise StoreError(f"{self.name} has tables of form {schema}, which no version wrote")
 
     def tables(self, connection: Connection) -> set[str]:
         """The names of the tables that are there and begin with our prefix."""

@@ -12,19 +12,22 @@ from contextlib import closing
 from types import TracebackType
 from typing import Any, Self
 
-from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, EXPERIMENT_NAME, MAX_ITEMS_PER_REQUEST
-from mfbandit._internal.validation import positive, whole
+from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, MAX_ITEMS_PER_REQUEST
+from mfbandit._internal.validation import whole
 from mfbandit.core import Fidelities
 from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError
-from mfbandit.experiment import Experiment, Sure
+from mfbandit.experiment import HalfLife, Sure
 from mfbandit.policies import Policy
 from mfbandit.store.commits import new_experiment_id
 from mfbandit.store.database import Connection, check_tables, database_at, purpose_of_this_process
+from mfbandit.store.definition import check_definition, check_name
 from mfbandit.store.durable_experiment import DurableExperiment
+from mfbandit.store.fleet import Fleet, ServiceRecord, services
 from mfbandit.store.locks import LocksByName
 from mfbandit.store.log_reader import entry, find_entry, first_digest, names_after
 from mfbandit.store.logged_experiment import LoggedExperiment
 from mfbandit.store.outages import Outages
+from mfbandit.store.owners import Holding, Owners
 from mfbandit.store.request_keys import request_text
 from mfbandit.store.store_requests import find_request, keep_request
 from mfbandit.store.token_book import TokenBook
@@ -33,6 +36,7 @@ from mfbandit.store.writer import Job, Ticket, Writer
 
 LOOKS_KEPT_EVERY_SECONDS = 10.0
 _LOOKS = "looks"  # the row that says when a service looked at the clock last
+_KEEP = "INSERT INTO mfbandit_store (key, value) VALUES (?, ?) ON CONFLICT (key) DO UPDATE SET value = excluded.value"
 
 
 class Store:
@@ -50,11 +54,11 @@ class Store:
             a :class:`StoreDamaged`. ``accepted_loss`` then says what it was.
 
     >>> import tempfile
-    >>> from mfbandit import MFUCB, Bounded
+    >>> from mfbandit import Bounded
     >>> fid = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded(0, 1))
     >>> folder = tempfile.TemporaryDirectory()
     >>> with Store(f"{folder.name}/ads.db") as store:
-    ...     exp = store.create("ads", MFUCB(), arms=["ad-a", "ad-b"], fidelities=fid, capital=100)
+    ...     exp = store.create("ads", arms=["ad-a", "ad-b"], fidelities=fid, capital=100)
     ...     exp.tell(exp.ask(), reward=1.0)
     >>> with Store(f"{folder.name}/ads.db") as store:  # after a crash, too
     ...     store.list(), store.open("ads").spent
@@ -75,6 +79,8 @@ class Store:
         self._clock, self._read_only = clock, read_only
         self._one_by_one = LocksByName()  # one experiment is made, opened or deleted by one thread at a time
         self._writer: Writer | None = None
+        self._owners: Owners | None = None
+        self.fleet: Fleet | None = None  # of services that share the database
         self.accepted_loss = ""
         self._pid = os.getpid()
         self._closed = False
@@ -91,7 +97,11 @@ class Store:
                     raise missing
                 check_tables(self._database, connection)
         else:
-            self._writer = Writer(self._database, purpose or purpose_of_this_process(), accept_loss=accept_loss)
+            what = purpose or purpose_of_this_process()
+            self._owners = self._database.owners(what)
+            row = None if self._owners is None else self._owners.me
+            self.fleet = None if self._owners is None else Fleet(self, self._owners, self._open, self._one_by_one)
+            self._writer = Writer(self._database, what, row=row, accept_loss=accept_loss)
             self.accepted_loss = self._writer.accepted_loss
 
     def __enter__(self) -> Self:
@@ -112,6 +122,8 @@ class Store:
     def _close(self, *, discard_unused: bool) -> None:
         if self._writer is not None and os.getpid() == self._pid:
             self._writer.close(discard_unused=discard_unused)
+            if self._owners is not None:
+                self._owners.close()
         self._open.clear()
         self._closed = True
         self._token_book.close()
@@ -121,13 +133,17 @@ class Store:
     def create(  # noqa: PLR0913 - options with names and defaults
         self,
         name: str,
-        policy: Policy,
+        policy: Policy | None = None,
         *,
         arms: int | Sequence[str],
         fidelities: Fidelities,
         capital: float | None = None,
         widen: bool = False,
         stop: Sure | None = None,
+        control: int | str | None = None,
+        control_share: float = 0.0,
+        least_share: float = 0.0,
+        memory: HalfLife | None = None,
         lease: float | None = DEFAULT_LEASE_SECONDS,
         request_key: str | None = None,
     ) -> DurableExperiment:
@@ -135,12 +151,16 @@ class Store:
 
         Args:
             name: up to 64 letters, digits, dots, dashes and underscores; the first a letter or digit.
-            policy: the rule that picks plays.
+            policy: the rule that picks plays; :class:`~mfbandit.MFAuto` by default.
             arms: the options: their names, or how many there are.
             fidelities: costs, biases and noise of each fidelity.
             capital: what all plays together may cost; None is unlimited.
             widen: whether biases that results refute are raised at once.
             stop: when it is sure enough, and hands out no more plays; None is never, unless the policy has a rule.
+            control: the arm that others are compared with, by its name or index.
+            control_share: of the plays at the highest fidelity, for the control.
+            least_share: of these plays, for every active arm.
+            memory: how long results count; None is for ever.
             lease: seconds after which a play that was neither told nor renewed is taken back; None is never.
             request_key: names this request: the same key again gives the same experiment.
 
@@ -149,7 +169,17 @@ class Store:
         """
         check_name(name)
         first = check_definition(
-            policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, stop=stop, lease=lease
+            policy,
+            arms=arms,
+            fidelities=fidelities,
+            capital=capital,
+            widen=widen,
+            stop=stop,
+            control=control,
+            control_share=control_share,
+            least_share=least_share,
+            memory=memory,
+            lease=lease,
         )
         definition = json.dumps(first, allow_nan=False)
         content = {member: value for member, value in first.items() if member != "id"}
@@ -195,7 +225,10 @@ class Store:
     def check(self) -> None:
         """Check that the store is writable; raise what is in the way if it is not."""
         now = (repr(self._clock()),)
-        self.write(lambda connection: connection.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
+        if self._owners is not None:
+            self.write(lambda _: None)  # the row of this process changes: others need not wait for one that all share
+        else:
+            self.write(lambda one: one.run("UPDATE mfbandit_store SET value = ? WHERE key = 'checked'", now))
 
     def list(self) -> tuple[str, ...]:
         """The names of all experiments, in the order in which they were made."""
@@ -237,17 +270,48 @@ class Store:
         with self._one_by_one.of(name):
             if self.done(text) is not None:
                 return
+            self.claim(name)
             with closing(self.read()) as connection:
                 number = entry(connection, name).id
             opened = self._open.pop(name, None)
             if opened is not None:
-                opened.forget()
+                opened.be_deleted()
 
             def job(connection: Connection) -> None:
                 _delete(connection, number)
                 keep_request(connection, text)
 
             self.write(job)
+
+    # Where several processes write
+
+    def owns(self, name: str) -> bool:
+        """Tell whether an experiment is open here and nobody else can have changed it; it asks nobody."""
+        found = self._open.get(name)
+        return found is not None and found.is_current() and self.is_fresh()
+
+    def services(self) -> tuple[ServiceRecord, ...]:
+        """The processes that write to a shared database, with what they own; none for a file."""
+        self.check_usable()
+        with closing(self.read()) as connection:
+            shared = "mfbandit_services" in self._database.tables(connection)
+            return services(connection) if shared else ()
+
+    def claim(self, name: str) -> Holding | None:
+        """Become the owner of an experiment, or stay it; None where one process has the whole store.
+
+        Raises:
+            StoreHeld: another process owns it; the message says which.
+        """
+        if self._owners is None:
+            return None
+        if not self.is_fresh():
+            self.write(lambda _: None)  # says what is wrong, or makes it right
+        return self._owners.claim(name)
+
+    def is_fresh(self) -> bool:
+        """Tell whether nobody else can have written what this process writes; by the clock of this machine."""
+        return self._writer is None or self._writer.is_fresh()
 
     # The clock of a service over this store
 
@@ -277,8 +341,7 @@ class Store:
         self._outages.end()
 
     def _keep_looks(self, connection: Connection) -> None:
-        connection.run("DELETE FROM mfbandit_store WHERE key = ?", (_LOOKS,))
-        connection.insert("mfbandit_store", ("key", "value"), [(_LOOKS, self._outages.to_keep())])
+        connection.run(_KEEP, (_LOOKS, self._outages.to_keep()))
 
     # Tokens of a service over this store
 
@@ -308,6 +371,10 @@ class Store:
     def token(self, text: str) -> Token | None:
         """The token of this text, if it is one of this store's."""
         return self._token_book.find(text)
+
+    def refresh_tokens(self) -> None:
+        """Read the tokens again at once: another service may have made one."""
+        self._token_book.refresh()
 
     def needs_token(self) -> bool:
         """Tell whether a service needs a token: from the first one on, also after the last one is revoked."""
@@ -395,41 +462,6 @@ class Store:
         digest = first_digest(name, definition, created, request)
         row = (new_experiment_id(connection), name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
-
-
-def check_definition(
-    policy: Policy,
-    *,
-    arms: int | Sequence[str],
-    fidelities: Fidelities,
-    capital: float | None = None,
-    widen: bool = False,
-    stop: Sure | None = None,
-    lease: float | None = DEFAULT_LEASE_SECONDS,
-) -> dict[str, Any]:
-    """The definition of an experiment, or an error that says what is wrong with it.
-
-    >>> from mfbandit import UCB, Bounded
-    >>> check_definition(UCB(), arms=2, fidelities=Fidelities([1], concentration=Bounded()), lease=-1)
-    Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: lease must be positive and finite, got -1
-    """
-    plain = Experiment(policy, arms=arms, fidelities=fidelities, capital=capital, widen=widen, stop=stop)
-    return {**plain.definition, "lease": None if lease is None else positive("lease", lease)}
-
-
-def check_name(name: object) -> None:
-    """Refuse what cannot name an experiment: names are parts of addresses and of file names.
-
-    >>> check_name("../etc")
-    Traceback (most recent call last):
-    mfbandit.errors.InvalidArgument: an experiment's name must be 1 to 64 letters, digits, dots, dashes or
-        underscores, got '../etc'
-    """
-    if not isinstance(name, str) or not EXPERIMENT_NAME.fullmatch(name):
-        raise InvalidArgument(
-            f"an experiment's name must be 1 to 64 letters, digits, dots, dashes or underscores, got {name!r}"
-        )
 
 
 def _delete(connection: Connection, experiment: int) -> None:

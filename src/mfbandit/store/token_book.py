@@ -140,11 +140,7 @@ class TokenBook:
         if self._home.clock() - token.created > LOST_TOKEN_SECONDS:
             return
 
-        def job(connection: Connection) -> None:
-            connection.run("DELETE FROM mfbandit_store WHERE key = ?", (_USED + token.id,))
-            connection.insert("mfbandit_store", ("key", "value"), [(_USED + token.id, "yes")])
-
-        self._home.queue(job)
+        self._home.queue(lambda connection: connection.run(_MARK, (_USED + token.id, "yes")))
 
     def revoke(self, token: str, *, request_key: str | None = None) -> None:
         """Revoke a token, by its id; with the same request key again, nothing more is done."""
@@ -173,7 +169,7 @@ class TokenBook:
         They are read again every few seconds, by a thread: whoever asks must not wait for a database that hangs.
         """
         if self._read_at < 0:
-            self._read()
+            self.refresh()
         elif time.monotonic() - self._read_at > TOKENS_CACHED_SECONDS:
             self._read_at = time.monotonic()
             threading.Thread(target=self._read_if_possible, name="mfbandit tokens", daemon=True).start()
@@ -181,9 +177,10 @@ class TokenBook:
 
     def _read_if_possible(self) -> None:
         with suppress(StoreError):
-            self._read()
+            self.refresh()
 
-    def _read(self) -> None:
+    def refresh(self) -> None:
+        """Read the tokens again."""
         with self._reading:  # what was read first must not replace what was read later
             self._home.check_usable()
             with closing(self._home.read()) as connection:

@@ -6,6 +6,7 @@ the next. Whoever handed one in gets a ticket, which is good once the group is o
 
 import asyncio
 import threading
+import time
 import zlib
 from collections.abc import Callable, Generator, Iterator, Sequence
 from contextlib import ExitStack, contextmanager, suppress
@@ -14,10 +15,12 @@ from typing import Any
 
 from mfbandit.errors import OutcomeUnknown, StoreError, StoreUnavailable
 from mfbandit.experiment import Record, pack, to_row
-from mfbandit.store.commits import Commits, begin_epoch, confirm, overtaken, read_commits, swap
+from mfbandit.store.commits import CommitRow, Commits, StoreRow
 from mfbandit.store.database import LOG, Connection, Database, prepare
+from mfbandit.store.group_watch import GroupWatch
 
 SNAPSHOT_EVERY = 65_536  # events
+SNAPSHOT_EVERY_IF_OWNED = 8_192  # events of a log that another process may have to read in a hurry
 
 
 @dataclass
@@ -27,6 +30,7 @@ class LogEnd:
     experiment: int
     head: int
     digest: int
+    epoch: int | None = None  # of its owner, where several processes write to one database
     tail: bytearray = field(default_factory=bytearray)
     tail_rows: int = 0
 
@@ -107,6 +111,7 @@ class Writer:
     Args:
         database: where to write.
         purpose: what this process is, for others who find the store held.
+        row: says how far this process has written; that of the store by default.
         accept_loss: whether to go on where something that was acknowledged is gone.
 
     ``generation`` counts failed groups: whoever keeps a state in memory that went ahead of the disk has to read it
@@ -114,14 +119,19 @@ class Writer:
     is in the order of that experiment's own lock.
     """
 
-    def __init__(self, database: Database, purpose: str, *, accept_loss: bool = False) -> None:
+    def __init__(
+        self, database: Database, purpose: str, *, row: CommitRow | None = None, accept_loss: bool = False
+    ) -> None:
         self.generation = 0
+        self.watch = GroupWatch()  # counts groups, for people
+        self._row: CommitRow = StoreRow(database.name) if row is None else row
         self._lock = threading.Lock()
         self._database, self._purpose = database, purpose
         self._work_or_end = threading.Condition(self._lock)
         self._queue: list[Append | Job] = []
         self._ticket = Ticket()
         self._ending = False
+        self._tried_at = -1e9  # when a change of the row was tried last
         self._stack = ExitStack()
         self._commits: Commits | None = None  # as of the last group that was kept
         self._certain = True  # False after a failure: it may have been kept
@@ -156,6 +166,10 @@ class Writer:
         """
         return self.submit(_nothing, generation)
 
+    def waiting(self) -> int:
+        """Return how many pieces of work wait for the next group."""
+        return len(self._queue)
+
     def _check_generation(self, generation: int | None) -> None:
         if generation is not None and generation != self.generation:
             raise StoreUnavailable(
@@ -174,17 +188,23 @@ class Writer:
         self._thread.join()
         if discard_unused and self._connection is not None and self._certain and self._commits == self._unused:
             self._connection.discard()
+        if self._connection is not None:
+            with suppress(StoreError):  # else others find out by themselves
+                self._row.end(self._connection)
         self._stack.close()
 
     def _run(self) -> None:
         while True:
             with self._lock:
-                while not self._queue and not self._ending:
-                    self._work_or_end.wait()
-                if not self._queue:
+                while not self._queue and not self._ending and not self._renewal_due():
+                    self._work_or_end.wait(self._row.renew_seconds)
+                if self._ending and not self._queue:
                     return
+                if self._renewal_due():
+                    self._queue.append(_renewal)
                 group, self._queue = self._queue, []
                 ticket, self._ticket = self._ticket, Ticket()
+            began = time.perf_counter()
             try:
                 self._commit(group)
             except StoreError as error:
@@ -192,39 +212,57 @@ class Writer:
             except Exception as error:
                 self._fail(ticket, StoreError(f"writing failed: {error!r}"))
             else:
+                self.watch.kept(group, time.perf_counter() - began)
                 ticket.settle(None)
 
+    def _renewal_due(self) -> bool:
+        every = self._row.renew_seconds
+        return every is not None and time.monotonic() - self._tried_at >= every
+
+    def is_fresh(self) -> bool:
+        """Tell whether nobody else can have written what this process writes, by its own clock."""
+        return self._row.is_fresh()
+
     def _commit(self, group: "list[Append | Job]") -> None:
+        work = [one for one in group if one is not _nothing]
+        if work:
+            self._tried_at = time.monotonic()
         if self._connection is None:
             self._connection = self._connect()
             # What was read while nobody held the store, this group stands on: somebody else may have written since.
             raise StoreUnavailable(f"{self._database.name} was out of reach, and is back: try again")
         connection, known = self._connection, self._known(self._connection)
-        work = [one for one in group if one is not _nothing]
         if not work:
-            confirm(self._database.name, connection, known)
+            if self._row.read(connection) != known:
+                raise self._row.overtaken()
             connection.check_hold()
+            return
+        if all(one is _renewal for one in work):
+            self._row.swap(connection, known, known)
+            self._row.kept()
             return
         connection.run("BEGIN")
         try:
             _write_all(connection, work)
             new = known.after(*_lengths(work))
-            swap(self._database.name, connection, known, new)
+            self._row.swap(connection, known, new)
         except BaseException:
             _roll_back(connection)
             raise
         with _outcome_unknown():
             _finish(connection)
             self._commits = new
+            self._row.kept()
             connection.acknowledge(new)
 
     def _known(self, connection: Connection) -> Commits:
         """Where the store stands; read again after a failure, as a commit that was refused may have been kept."""
         known = self._commits
         if known is None or not self._certain:
-            found = read_commits(self._database.name, connection)
+            found = self._row.read(connection)
             if found is None or known is None or found.epoch != known.epoch:
-                raise overtaken(self._database.name)
+                self._commits = self._row.begin_again(connection, known)
+                raise self._row.overtaken()  # of this group; the next one may be kept
             known = self._commits = found
             self._certain = True
         return known
@@ -236,6 +274,7 @@ class Writer:
             queued, self._queue = bool(self._queue), []
             behind, self._ticket = self._ticket, Ticket()
             self._certain = False
+        self.watch.refused(error)
         ticket.settle(error)
         if queued:
             behind.settle(error)
@@ -250,13 +289,24 @@ class Writer:
             self._connection = None
             with suppress(OSError):
                 self._stack.close()
+            self._reconnect()
+
+    def _reconnect(self) -> None:
+        """Connect again at once, so that no further request has to fail; if that is impossible, the next group tries.
+
+        What was read while nobody held the store may be old: somebody else may have written since.
+        """
+        with suppress(StoreError):
+            self._connection = self._connect()
+            with self._lock:
+                self.generation += 1
 
     def _connect(self, *, accept_loss: bool = False) -> Connection:
         try:
             held = self._database.hold(self._purpose, accept_loss=accept_loss)
             connection = self._stack.enter_context(held)
             new = prepare(self._database, connection)
-            self._commits = begin_epoch(self._database.name, connection, self._commits)
+            self._commits = self._row.begin(connection, self._commits)
             self._certain = True
             self._unused = self._commits if new else None
             connection.acknowledge(self._commits)
@@ -267,10 +317,15 @@ class Writer:
 
 
 _LENGTHEN = "UPDATE mfbandit_experiments SET head = ?, digest = ? WHERE id = ? AND head = ?"
+_LENGTHEN_AS_OWNER = f"{_LENGTHEN} AND epoch = ?"
 
 
 def _nothing(_: Connection) -> None:
     """The work of a request that changes nothing."""
+
+
+def _renewal(_: Connection) -> None:
+    """The work of a process that has nothing to write, and must be seen: the row alone changes."""
 
 
 def _write_all(connection: Connection, group: "Sequence[Append | Job]") -> None:
@@ -332,10 +387,11 @@ def _append_all(connection: Connection, appends: Sequence[Append]) -> None:
             _lengthen(end, row)
     connection.insert("mfbandit_log", LOG, rows)
     for end in ends.values():
-        values = (end.head, end.digest, end.experiment, heads[end.experiment])
-        if connection.run(_LENGTHEN, values) != 1:
+        values = [end.head, end.digest, end.experiment, heads[end.experiment]]
+        owned = end.epoch is not None
+        if connection.run(_LENGTHEN_AS_OWNER if owned else _LENGTHEN, [*values, end.epoch] if owned else values) != 1:
             raise StoreUnavailable(f"a log on disk does not end at event {heads[end.experiment]} any more: try again")
-        if end.tail_rows >= SNAPSHOT_EVERY:
+        if end.tail_rows >= (min(SNAPSHOT_EVERY, SNAPSHOT_EVERY_IF_OWNED) if owned else SNAPSHOT_EVERY):
             take_snapshot(connection, end)
 
 

@@ -1,12 +1,13 @@
 """Rules for what an experiment tells about itself: pending plays, status, history, bounds and its log."""
 
 import json
+from functools import partial
 
 import numpy as np
 
-from mfbandit.core import Stats
+from mfbandit.core import STATS_ARRAYS, Stats
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment import AnyExperiment, Experiment, Noted
+from mfbandit.experiment import AnyExperiment, ArmNoted, Experiment, Noted
 from mfbandit.policies import MFUCB
 from mfbandit.testing._contract_examples import (
     ARMS,
@@ -107,6 +108,10 @@ def bounds_audit_and_confidence_are_of_all_results(make: MakeExperiment) -> None
     require_equal("the audit's warnings", ours.audit().warnings, right.audit().warnings)
     for level in (0.5, 0.95):
         require_equal(f"the confidence at {level:g}", ours.confidence(level), right.confidence(level))
+        for first, second in ((0, 1), (right.arms[1], right.arms[0])):
+            said, due = (one.difference(first, second, level) for one in (ours, right))
+            require_equal(f"the difference of {first} and {second}", said, due)
+    require_error(InvalidArgument, partial(ours.difference, 0, right.arms[0]), "an arm is not compared with itself")
 
 
 def notes_are_in_the_log(make: MakeExperiment) -> None:
@@ -115,6 +120,9 @@ def notes_are_in_the_log(make: MakeExperiment) -> None:
     experiment.tell(experiment.ask(), 0.5)
     experiment.note("the page changed")
     require_equal("the last event", experiment.log[-1], Noted("the page changed"))
+    experiment.note("its picture changed", arm=experiment.arms[1])
+    require_equal("the last event", experiment.log[-1], ArmNoted(1, "its picture changed"))
+    require_error(InvalidArgument, lambda: experiment.note("of nobody", arm=99), "a note must be about an arm")
     require_error(InvalidArgument, lambda: experiment.note(" "), "a note must not be empty")
     require_equal("the number of results after a note", int(experiment.stats.counts.sum()), 1)
 
@@ -158,10 +166,11 @@ def _use_everything(experiment: AnyExperiment) -> None:
     experiment.set_policy(MFUCB(rho=1.0))
     experiment.pause()
     experiment.note("half-way")
+    experiment.note("the last one added", arm="late")
     experiment.resume()
 
 
 def _require_same_stats(found: Stats, expected: Stats) -> None:
-    for name in ("counts", "sums", "squares", "pending", "active"):
+    for name in STATS_ARRAYS:
         same = np.array_equal(getattr(found, name), getattr(expected, name))
         require(same, f"{name} by the log must be those of the experiment")

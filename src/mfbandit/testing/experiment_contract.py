@@ -1,6 +1,13 @@
 """The contract of a kind of experiment: every rule, checked with experiments made for it."""
 
-from mfbandit.testing import _ask_tell_rules, _control_rules, _record_rules
+from mfbandit.testing import (
+    _ask_tell_rules,
+    _control_rules,
+    _drift_rules,
+    _observation_rules,
+    _record_rules,
+    _share_rules,
+)
 from mfbandit.testing._contract_examples import MakeExperiment
 
 RULES = (
@@ -26,6 +33,9 @@ RULES = (
     _control_rules.capital_can_change,
     _control_rules.policy_can_change,
     _control_rules.biases_can_change,
+    _share_rules.shares_are_kept,
+    _share_rules.a_lost_play_is_owed_again,
+    _share_rules.the_control_is_compared_with,
     _control_rules.refuted_biases_put_the_best_arm_in_doubt,
     _control_rules.results_come_from_elsewhere,
     _control_rules.a_decided_one_goes_on_only_if_told_to,
@@ -35,6 +45,10 @@ RULES = (
     _record_rules.bounds_audit_and_confidence_are_of_all_results,
     _record_rules.notes_are_in_the_log,
     _record_rules.the_log_tells_everything,
+    _observation_rules.many_observations_are_one_result,
+    _observation_rules.bad_observations_are_refused,
+    _drift_rules.changes_are_found,
+    _drift_rules.an_arm_begins_anew,
 )
 
 

@@ -5,7 +5,8 @@ from collections.abc import Iterator
 import numpy as np
 
 from mfbandit.core import Fidelities, Stats, SubGaussian
-from mfbandit.policies import Policy
+from mfbandit.policies import Compilable, Policy
+from mfbandit.testing._compiled_rules import check_compiled, check_rise
 from mfbandit.testing.contract import require
 
 
@@ -15,6 +16,9 @@ def check_policy(policy: Policy) -> None:
     The policy must choose an active arm and a fidelity in range, and do so again for the same statistics. It must
     leave what it is given unchanged, give an index of shape (K,) without NaN, and recommend an active arm that has a
     result. Situations have 1 to 5 fidelities, 1 to 7 arms, pending plays, retired arms, equal rewards.
+
+    A policy with ``compiled`` is also run compiled and in Python, with the same draws: plays must be the same. An
+    index that is declared to rise must do so.
 
     >>> from mfbandit import MFUCB
     >>> check_policy(MFUCB(rho=2))
@@ -26,6 +30,10 @@ def check_policy(policy: Policy) -> None:
         if stats.counts[-1, stats.active].any():
             _check_recommendation(policy, stats, fidelities)
         _check_unchanged(before, stats, policy)
+        if isinstance(policy, Compilable):
+            check_rise(policy, stats, fidelities)
+    if isinstance(policy, Compilable):
+        check_compiled(policy)
 
 
 def _situations() -> Iterator[tuple[Stats, Fidelities]]:

@@ -7,7 +7,7 @@ from numpy.typing import ArrayLike
 
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray
-from mfbandit.core import Bounded, Fidelities, SubGaussian
+from mfbandit.core import QUADRATIC, Fidelities
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems import TOLERANCE, Bernoulli, Gaussian, Problem, Replay
 
@@ -66,7 +66,7 @@ def _noise(problem: Problem) -> list[str]:
     tails = zip(problem.fidelities.labels, problem.fidelities.tails, noise_scales(problem).tolist(), strict=True)
     for name, tail, scale in tails:
         # Another psi, also in a subclass, cannot be compared.
-        known = tail.scale if type(tail) in (SubGaussian, Bounded) else math.inf  # type: ignore[attr-defined]
+        known = tail.scale if type(tail) in QUADRATIC else math.inf  # type: ignore[attr-defined]
         if scale > known * (1 + TOLERANCE):
             got = f"a scale of {scale:.4g} at fidelity {name}, whose concentration has {known:.4g}"
             return [f"noise within the concentration (eq. 2), got {got}"]

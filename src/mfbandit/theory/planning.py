@@ -17,7 +17,7 @@ from numpy.typing import ArrayLike
 from mfbandit._internal.formatting import columns, plain, readable
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit._internal.validation import positive, whole
-from mfbandit.core import Bounded, Fidelities, rates
+from mfbandit.core import Bounded, Fidelities, Rate, divergences, rates
 from mfbandit.errors import InvalidArgument
 from mfbandit.problems import TOLERANCE, Gaussian, Problem
 from mfbandit.theory.partition import gaps
@@ -288,12 +288,20 @@ def allocation_at(problem: Problem, shortfall: FloatArray, resolution: float, rh
     for m, gamma in enumerate((*fidelities.gammas, 0.0)):
         widths = shortfall[m, left] + resolution
         with np.errstate(divide="ignore", invalid="ignore", over="ignore"):
-            plays[m, left] = rho_log_n / rates(fidelities.tails[m], np.maximum(widths, gamma)) if rho_log_n else 0.0
+            rate = _rates(problem, m, left, np.maximum(widths, gamma))
+            plays[m, left] = rho_log_n / rate if rho_log_n else 0.0
         settled_by[left] = m
         unsettled = np.flatnonzero(widths < gamma)
         left = unsettled if isinstance(left, slice) else left[unsettled]
     np.maximum(plays[0], 1.0, out=plays[0])  # every arm is played once
     return Allocation(resolution, plays, settled_by, float(np.array(fidelities.costs) @ plays.sum(axis=1)))
+
+
+def _rates(problem: Problem, m: int, arms: IntArray | slice, widths: FloatArray) -> FloatArray:
+    """Compute ψ_m(w), or for rates kl(μ, μ + w), per observation; shape (A,)."""
+    if type(problem.fidelities.tails[m]) is Rate:
+        return divergences(np.clip(problem.means[m, arms], 0.0, 1.0), widths)
+    return rates(problem.fidelities.tails[m], widths)
 
 
 def allocation_for(problem: Problem, capital: float, rho: float) -> Allocation:

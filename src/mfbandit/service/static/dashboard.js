@@ -1,4 +1,4 @@
-// Draws the capital over time from the numbers that the page brings with every update.
+// Draws the capital over time from the numbers that the page brings with every update; sends filters once chosen.
 "use strict";
 (() => {
   let chart = null;
@@ -50,6 +50,7 @@
   }
 
   document.addEventListener("DOMContentLoaded", draw);
+  document.addEventListener("change", (event) => { if (event.target.matches("select[data-submit]")) event.target.form.requestSubmit(); });
   document.addEventListener("htmx:after:swap", () => { reachable(true); draw(); });
   document.addEventListener("htmx:error", () => reachable(false));
   document.addEventListener("htmx:response:error", (event) => {

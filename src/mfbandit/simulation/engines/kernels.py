@@ -70,6 +70,16 @@ def no_reward_left(truth: Truth, arm: int, m: int, earlier: int) -> bool:
 
 
 @compiled
+def largest(values: FloatArray) -> int:
+    """Where the largest value is, the lowest number among ties."""
+    first = 0
+    for k in range(len(values)):
+        if values[k] > values[first]:
+            first = k
+    return first
+
+
+@compiled
 def total_cost(costs: FloatArray, tally: IntArray, m: int) -> tuple[float, float]:
     """Capital spent, and with one more play at m; by the same sum as core.spending."""
     spent, after = 0.0, 0.0

@@ -10,7 +10,7 @@ from typing import NamedTuple
 import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit.core import Bounded, SubGaussian
+from mfbandit.core import QUADRATIC, Bounded
 from mfbandit.policies import MFAda
 from mfbandit.problems import Problem
 from mfbandit.simulation.engines.exploration_levels import ExplorationLevels, check_levels, no_levels, ratio, weigh
@@ -56,7 +56,7 @@ def supports(problem: Problem, _policy: MFAda) -> bool:
     fidelities = problem.fidelities
     if fidelities.concentration is None or fidelities.biases is None:
         return False
-    return all(type(tail) in (SubGaussian, Bounded) for tail in fidelities.tails)
+    return all(type(tail) in QUADRATIC for tail in fidelities.tails)
 
 
 def used(problem: Problem, _policy: MFAda) -> list[int]:

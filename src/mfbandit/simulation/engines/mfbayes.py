@@ -27,7 +27,7 @@ from mfbandit.simulation.engines.chain_fit import (
 )
 from mfbandit.simulation.engines.exploration_levels import ExplorationLevels, check_levels, no_levels, ratio, weigh
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, largest, make_play
 from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
 from mfbandit.simulation.engines.truth import Truth
 
@@ -194,16 +194,6 @@ def ucb(told: ArmResults, noise: float, t: int) -> int:
 
 
 @compiled
-def leader(values: FloatArray) -> int:
-    """The arm with the largest value, the lowest number among ties."""
-    first = 0
-    for k in range(len(values)):
-        if values[k] > values[first]:
-            first = k
-    return first
-
-
-@compiled
 def choose(rule: BayesRule, state: BayesState, run: RunState) -> tuple[int, int]:
     """The next play."""
     told, n, t, last = state.told, len(run.counts), run.t[0], len(rule.costs) - 1
@@ -214,7 +204,7 @@ def choose(rule: BayesRule, state: BayesState, run: RunState) -> tuple[int, int]
     if state.schedule.owed[0] > 0:
         return ucb(told, state.fit.noise[last], t), last
     arm = search(rule, state, run.spent[0], run.arm[0])
-    if arm == leader(state.beliefs.values):
+    if arm == largest(state.beliefs.values):
         return arm, last
     return arm, most_telling(told, state.fit, state.room, rule.costs, arm)
 

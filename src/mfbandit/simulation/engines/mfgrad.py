@@ -11,8 +11,9 @@ from mfbandit.policies import MFGrad
 from mfbandit.policies.identification import known_scales
 from mfbandit.policies.mfgrad import CONSTANT_RATE, LARGEST_STEP, MOST_BEHIND
 from mfbandit.problems import Problem
+from mfbandit.simulation.engines.bracket import ANYWHERE, minimum, narrowed
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, decide, make_play
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, decide, largest, make_play
 from mfbandit.simulation.engines.truth import Truth
 
 __all__ = ["begin", "prepare", "run_on", "supports", "used"]
@@ -125,33 +126,27 @@ def distance(low: FloatArray, high: FloatArray, weights: FloatArray, point: floa
 @compiled
 def own_minimum(low: FloatArray, high: FloatArray, weights: FloatArray) -> float:
     """Where D of an arm is smallest: where its slope, linear between the ends, is 0."""
-    start, end, fall, rise = -np.inf, np.inf, -np.inf, np.inf
+    bracket = ANYWHERE
     number = len(low)
     for place in range(2 * number):
         point = low[place] if place < number else high[place - number]
         steep = slope(low, high, weights, point, 0.0)
-        if steep <= 0:
-            start, fall = max(start, point), max(fall, steep)
-        if steep >= 0:
-            end, rise = min(end, point), min(rise, steep)
-    return start if fall == 0 else start - fall * (end - start) / (rise - fall)
+        bracket = narrowed(bracket, point, steep)
+    return minimum(bracket)
 
 
 @compiled
 def meeting_point(state: GradState, weights: FloatArray, arm: int, rival: int) -> float:
     """Where the sum of D of two arms is smallest."""
-    start, end, fall, rise = -np.inf, np.inf, -np.inf, np.inf
+    bracket = ANYWHERE
     number = state.low.shape[1]
     for place in range(4 * number):
         k, m = arm if place < 2 * number else rival, place % number
         point = state.low[k, m] if place % (2 * number) < number else state.high[k, m]
         steep = slope(state.low[arm], state.high[arm], weights[arm], point, 0.0)
         steep = slope(state.low[rival], state.high[rival], weights[rival], point, steep)
-        if steep <= 0:
-            start, fall = max(start, point), max(fall, steep)
-        if steep >= 0:
-            end, rise = min(end, point), min(rise, steep)
-    return start if fall == 0 else start - fall * (end - start) / (rise - fall)
+        bracket = narrowed(bracket, point, steep)
+    return minimum(bracket)
 
 
 @compiled
@@ -187,16 +182,6 @@ def weakest_point(
         if value < least or rival == NOBODY:
             least, rival, mean, rival_mean = value, k, mine, theirs
     return least, rival, mean, rival_mean
-
-
-@compiled
-def largest(values: FloatArray) -> int:
-    """Where the largest value is, the lowest number among ties."""
-    first = 0
-    for k in range(len(values)):
-        if values[k] > values[first]:
-            first = k
-    return first
 
 
 @compiled

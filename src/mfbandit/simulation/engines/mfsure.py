@@ -16,6 +16,7 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFSure, duel
 from mfbandit.policies.mfsure import GOLDEN
 from mfbandit.problems import Problem
+from mfbandit.simulation.engines.bracket import ANYWHERE, minimum, narrowed
 from mfbandit.simulation.engines.interface import RunState
 from mfbandit.simulation.engines.kernels import (
     Generator,
@@ -24,6 +25,7 @@ from mfbandit.simulation.engines.kernels import (
     compiled_with,
     counting,
     decide,
+    largest,
     make_play,
 )
 from mfbandit.simulation.engines.truth import Truth
@@ -33,7 +35,8 @@ __all__ = ["begin", "prepare", "run_on", "supports", "used"]
 NOBODY = -1
 
 log_mills_ratio = compiled(estimate.log_mills_ratio)
-centre = compiled_with(estimate.centre, log_mills_ratio=log_mills_ratio)
+balance_at = compiled_with(estimate.balance_at, log_mills_ratio=log_mills_ratio)
+centre = compiled_with(estimate.centre, balance_at=balance_at)
 mixture_constant = compiled_with(pair_claim.mixture_constant, log_gamma_of=compiled(pair_claim.log_gamma_of))
 gaussian_cell = compiled_with(pair_claim.gaussian_cell, log_mills_ratio=log_mills_ratio)
 bounded_cell = compiled(pair_claim.bounded_cell)
@@ -53,10 +56,12 @@ class SureRule(NamedTuple):
 
 
 class SureState(NamedTuple):
-    """What was learned of each arm; arrays of shape (K,) but for the first three and the last two."""
+    """What was learned of each arm; arrays of shape (K,) unless another one is given."""
 
     counts: FloatArray  # (K, M): results, as numbers to compute with
     sums: FloatArray  # (K, M)
+    means: FloatArray  # (K, M)
+    weights: FloatArray  # (K, M): n/σ², how much the results of an arm at m count
     constants: FloatArray  # (K, M): the part of the evidence that does not depend on the mean
     centres: FloatArray
     against: FloatArray  # f: what speaks against the arm as a rival of the leader
@@ -120,6 +125,8 @@ def begin(_truth: Truth, run: RunState) -> SureState:
     return SureState(
         counts=np.zeros((k, m)),
         sums=np.zeros((k, m)),
+        means=np.zeros((k, m)),
+        weights=np.zeros((k, m)),
         constants=np.zeros((k, m)),
         centres=np.full(k, -np.inf),
         against=np.zeros(k),
@@ -131,21 +138,15 @@ def begin(_truth: Truth, run: RunState) -> SureState:
 
 
 @compiled
-def weight(rule: SureRule, state: SureState, arm: int, m: int) -> float:
-    """n/σ², how much the results of an arm at m count."""
-    return state.counts[arm, m] / (rule.noise.scales[m] * rule.noise.scales[m])
-
-
-@compiled
 def lower_end(rule: SureRule, state: SureState, arm: int, m: int) -> float:
     """X̄ − ζ: below it, results at m speak against a leader's mean."""
-    return state.sums[arm, m] / state.counts[arm, m] - rule.noise.biases[m]
+    return state.means[arm, m] - rule.noise.biases[m]
 
 
 @compiled
 def upper_end(rule: SureRule, state: SureState, arm: int, m: int) -> float:
     """X̄ + ζ − ε: above it, results at m speak against a rival's mean."""
-    return state.sums[arm, m] / state.counts[arm, m] + rule.noise.biases[m] - rule.tolerance
+    return state.means[arm, m] + rule.noise.biases[m] - rule.tolerance
 
 
 @compiled
@@ -154,17 +155,17 @@ def slope(rule: SureRule, state: SureState, leader: int, rival: int, point: floa
     total = 0.0
     for m in range(len(rule.costs)):
         if state.counts[leader, m] > 0:
-            total -= weight(rule, state, leader, m) * max(lower_end(rule, state, leader, m) - point, 0.0)
+            total -= state.weights[leader, m] * max(lower_end(rule, state, leader, m) - point, 0.0)
     for m in range(len(rule.costs)):
         if state.counts[rival, m] > 0:
-            total += weight(rule, state, rival, m) * max(point - upper_end(rule, state, rival, m), 0.0)
+            total += state.weights[rival, m] * max(point - upper_end(rule, state, rival, m), 0.0)
     return total
 
 
 @compiled
 def meeting_point(rule: SureRule, state: SureState, leader: int, rival: int) -> float:
     """η, where f has its minimum."""
-    start, end, fall, rise = -np.inf, np.inf, -np.inf, np.inf
+    bracket = ANYWHERE
     number = len(rule.costs)
     for place in range(2 * number):
         m = place % number
@@ -172,11 +173,8 @@ def meeting_point(rule: SureRule, state: SureState, leader: int, rival: int) -> 
             continue
         point = lower_end(rule, state, leader, m) if place < number else upper_end(rule, state, rival, m)
         steep = slope(rule, state, leader, rival, point)
-        if steep <= 0:
-            start, fall = max(start, point), max(fall, steep)
-        if steep >= 0:
-            end, rise = min(end, point), min(rise, steep)
-    return start if fall == 0 else start - fall * (end - start) / (rise - fall)
+        bracket = narrowed(bracket, point, steep)
+    return minimum(bracket)
 
 
 @compiled
@@ -187,21 +185,11 @@ def compare(rule: SureRule, state: SureState, leader: int, rival: int) -> None:
     for m in range(len(rule.costs)):
         if state.counts[leader, m] > 0:
             gap = max(lower_end(rule, state, leader, m) - meeting, 0.0)
-            first += 0.5 * weight(rule, state, leader, m) * gap * gap
+            first += 0.5 * state.weights[leader, m] * gap * gap
         if state.counts[rival, m] > 0:
             gap = max(meeting - upper_end(rule, state, rival, m), 0.0)
-            second += 0.5 * weight(rule, state, rival, m) * gap * gap
+            second += 0.5 * state.weights[rival, m] * gap * gap
     state.against[rival], state.meeting[rival], state.lead[rival] = first + second, meeting, first
-
-
-@compiled
-def find_leader(centres: FloatArray) -> int:
-    """The arm with the largest centre, the lowest number among ties."""
-    first = 0
-    for k in range(len(centres)):
-        if centres[k] > centres[first]:
-            first = k
-    return first
 
 
 @compiled
@@ -269,13 +257,15 @@ def learn(rule: SureRule, state: SureState, run: RunState, arm: int, m: int, rew
     """Take in a reward; compare anew whatever it changes."""
     state.counts[arm, m] += 1.0
     state.sums[arm, m] += reward
+    state.means[arm, m] = state.sums[arm, m] / state.counts[arm, m]
+    state.weights[arm, m] = state.counts[arm, m] / (rule.noise.scales[m] * rule.noise.scales[m])
     state.constants[arm, m] = mixture_constant(
         state.counts[arm, m], state.sums[arm, m], rule.noise.lows[m], rule.noise.widths[m]
     )
     state.centres[arm] = centre(state.counts[arm], state.sums[arm], rule.noise.scales, rule.noise.biases)
     if run.t[0] - 1 < len(state.centres):
         return
-    leader = find_leader(state.centres)
+    leader = largest(state.centres)
     if leader == state.leader[0] and arm != leader:
         compare(rule, state, leader, arm)
         return

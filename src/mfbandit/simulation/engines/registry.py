@@ -10,7 +10,8 @@ import numpy as np
 from mfbandit import policies
 from mfbandit._internal.progress import Tick
 from mfbandit._internal.typing import FloatArray
-from mfbandit.policies import Policy
+from mfbandit.errors import InvalidArgument
+from mfbandit.policies import Compilable, CompiledChoice, CompiledIndex, Policy
 from mfbandit.problems import Account, Problem
 from mfbandit.simulation.engines.interface import Engine, compiled_run
 from mfbandit.simulation.plain import plain_run
@@ -26,6 +27,7 @@ ENGINES: dict[str, tuple[type[Policy], ...]] = {
     "mfbandit.simulation.engines.kl_ucb": (policies.UCB, policies.MFUCB),
     "mfbandit.simulation.engines.lucb": (policies.LUCB,),
     "mfbandit.simulation.engines.mfada": (policies.MFAda,),
+    "mfbandit.simulation.engines.mfauto": (policies.MFAuto,),
     "mfbandit.simulation.engines.mfbayes": (policies.MFBayes,),
     "mfbandit.simulation.engines.mfgrad": (policies.MFGrad,),
     "mfbandit.simulation.engines.mfsure": (policies.MFSure,),
@@ -45,7 +47,20 @@ def engine_for(problem: Problem, policy: Policy) -> Engine[Any, Any, Any] | None
             engine = _load(module)
             if engine.supports(problem, policy):
                 return engine
-    return None
+    return _own_engine(policy.compiled(problem.fidelities)) if isinstance(policy, Compilable) else None
+
+
+def _own_engine(rule: CompiledIndex | CompiledChoice) -> Engine[Any, Any, Any]:
+    """The engine for functions that a policy brings; numba is loaded only now."""
+    if isinstance(rule, CompiledIndex):
+        from mfbandit.simulation.engines.own_index import OwnIndexEngine
+
+        return OwnIndexEngine(rule)
+    if isinstance(rule, CompiledChoice):
+        from mfbandit.simulation.engines.own_choice import OwnChoiceEngine
+
+        return OwnChoiceEngine(rule)
+    raise InvalidArgument(f"compiled(fidelities) must return a CompiledIndex or a CompiledChoice, got {rule!r}")
 
 
 def runner_for(problem: Problem, policy: Policy) -> Runner:

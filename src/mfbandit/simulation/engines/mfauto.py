@@ -1,0 +1,379 @@
+"""The engine for MFAuto: a lazy scan, number for number as ``policies/mfauto.py`` computes it.
+
+The chain is fitted in ``robust_fit.py``. A block of plays lasts until the capital spent has grown by a factor, or the
+chain is fitted anew. Arrays have shape (K, R): R fidelities are used.
+"""
+
+import math
+from typing import NamedTuple
+
+import numpy as np
+
+from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core import QUADRATIC, SubGaussian, has_range
+from mfbandit.policies import MFAuto, mfauto
+from mfbandit.policies.auto_beliefs import BOUNDS_ROUTE, FREEDOM
+from mfbandit.policies.divergence_bounds import index_cap
+from mfbandit.policies.kept_arms import FAR
+from mfbandit.policies.mfauto import FIRST_EM_STEPS, GUARDS, REFIT_GROWTH, SECOND_LOOKS, chain_model, used_fidelities
+from mfbandit.problems import Problem
+from mfbandit.simulation.engines.chain_fit import ArmResults, ChainFit, no_fit
+from mfbandit.simulation.engines.exploration_levels import ExplorationLevels, check_levels, no_levels, ratio, weigh
+from mfbandit.simulation.engines.interface import RunState
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, largest, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
+from mfbandit.simulation.engines.mfbayes import quantile, second_look
+from mfbandit.simulation.engines.robust_fit import (
+    RobustModel,
+    RobustRoom,
+    filter_robust,
+    first_robust_fit,
+    robust_refit,
+    robust_room,
+    robust_worth,
+)
+from mfbandit.simulation.engines.tail_bounds import Tails, divergence_above, take_in, upper
+from mfbandit.simulation.engines.truth import Truth
+
+__all__ = ["begin", "prepare", "run_on", "supports", "used"]
+
+guard_plays = compiled(mfauto.guard_plays)
+
+
+class AutoRule(NamedTuple):
+    """What the policy knows."""
+
+    model: RobustModel
+    tails: Tails  # scales are those of the state where the noise is learned
+    costs: FloatArray  # (R,)
+    unit: float  # cost of the lowest fidelity, used or not
+    cap: float  # no index is above this
+    guard: int
+    looks: int  # arms that are played twice at first
+
+
+class AutoArms(NamedTuple):
+    """What is believed of each arm at the highest fidelity, (K,); means and deviations of its results, (K, R)."""
+
+    values: FloatArray
+    deviations: FloatArray
+    keys: FloatArray  # the index at the block's end, or a little more
+    lows: FloatArray  # the least plausible mean
+    highs: FloatArray
+    means: FloatArray  # (K, R): scaled to [0, 1] where rewards lie in a range
+    widths: FloatArray  # (K, R): infinite without a result
+
+
+class AutoSchedule(NamedTuple):
+    """When the chain was fitted, and what the guard is owed; arrays of one number each."""
+
+    fitted_at: FloatArray  # capital spent at the last fit
+    block_end: FloatArray  # capital up to which keys hold
+    fitted: IntArray  # 1 once it was
+    tops: IntArray  # results at the highest fidelity
+    guarded: IntArray  # plays of the guard
+    owed: IntArray
+
+
+class AutoState(NamedTuple):
+    """What the engine keeps beside the run's state."""
+
+    told: ArmResults
+    levels: ExplorationLevels
+    fit: ChainFit
+    room: RobustRoom
+    arms: AutoArms
+    tails: Tails
+    schedule: AutoSchedule
+
+
+def supports(problem: Problem, _policy: MFAuto) -> bool:
+    """Whether noise is learned, or told as sub-Gaussian or bounded.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> supports(paper_problem(1), MFAuto())
+    True
+    """
+    fidelities = problem.fidelities
+    return fidelities.concentration is None or all(type(tail) in QUADRATIC for tail in fidelities.tails)
+
+
+def used(problem: Problem, _policy: MFAuto) -> list[int]:
+    """The fidelities that the policy plays.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> used(paper_problem(1), MFAuto())
+    [0, 1, 2]
+    """
+    return used_fidelities(problem.fidelities)
+
+
+def prepare(problem: Problem, policy: MFAuto, capital: float) -> AutoRule:
+    """What the policy knows, as arrays.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> prepare(paper_problem(3), MFAuto(), 1e6).cap
+    1.0
+    """
+    check_levels(problem, capital)
+    fidelities, told = problem.fidelities, chain_model(problem.fidelities)
+    none, rows = np.zeros(len(told.rows)), told.rows
+    ranges = [(tail.low, tail.high) if has_range(tail) else (0.0, 0.0) for tail in told.tails or [None] * len(rows)]
+    lows, highs = (np.array(column) for column in zip(*ranges, strict=True))
+    ranged = highs > lows
+    noise = none if told.tails is None else np.array([told.tail_noise(tail) for tail in told.tails])
+    scales = (
+        none
+        if told.tails is None
+        else np.array([tail.scale if isinstance(tail, SubGaussian) else 0.0 for tail in told.tails])
+    )
+    steps = np.zeros(len(rows) - 1) if told.guesses is None else told.guesses
+    biases = none if told.guesses is None else np.array([fidelities.known_biases[m] for m in rows])
+    spans, told_noise = highs - lows, told.tails is not None
+    model = RobustModel(
+        told_noise, noise, ranged, lows, spans, told.guesses is not None, steps, told.r0, told.nu0, told.robust
+    )
+    tails = Tails(biases, scales, lows, spans)
+    cap = math.inf if told.tails is None else index_cap(told.tails)
+    costs, looks = np.array([fidelities.costs[m] for m in rows]), 0 if told_noise else SECOND_LOOKS
+    return AutoRule(model, tails, costs, fidelities.costs[0], cap, GUARDS.index(policy.guard), looks)
+
+
+def begin(_truth: Truth, run: RunState) -> AutoState:
+    """The state before the first play: nothing learned.
+
+    >>> from mfbandit.problems import paper_problem
+    >>> from mfbandit.simulation.engines import mfauto
+    >>> from mfbandit.simulation.engines.interface import begin_run
+    >>> begin_run(mfauto, paper_problem(3), MFAuto(), np.array([100.0])).state.fit.noise.tolist()
+    [0.0, 0.0]
+    """
+    k, r = run.counts.shape
+    return AutoState(
+        ArmResults(run.counts, np.zeros((k, r)), np.zeros((k, r))),  # the counts are the run's own
+        no_levels(k),
+        no_fit(r),
+        robust_room(k, r),
+        AutoArms(
+            np.zeros(k),
+            np.zeros(k),
+            np.full(k, np.inf),
+            np.full(k, -np.inf),
+            np.full(k, np.inf),
+            np.zeros((k, r)),
+            np.full((k, r), np.inf),
+        ),
+        Tails(*(np.zeros(r) for _ in range(4))),
+        AutoSchedule(np.zeros(1), np.zeros(1), *(np.zeros(1, np.int64) for _ in range(4))),
+    )
+
+
+@compiled
+def weigh_results(rule: AutoRule, state: AutoState, arm: int) -> None:
+    """The deviations of an arm's means, and the values that they and the biases allow."""
+    arms, told, tails = state.arms, state.told, state.tails
+    low, high = -np.inf, np.inf
+    for r in range(len(rule.costs)):
+        n = told.counts[arm, r]
+        if n == 0:
+            continue
+        if tails.scales[r] > 0:
+            width = tails.scales[r] / math.sqrt(n)
+        else:
+            p = (arms.means[arm, r] * n + 0.5) / (n + 1)
+            width = tails.spans[r] * math.sqrt(p * (1 - p) / n)
+        arms.widths[arm, r] = width
+        mean, off = told.sums[arm, r] / n, FAR * width
+        low = max(low, mean - tails.biases[r] - off)
+        high = min(high, mean + tails.biases[r] + off)
+    arms.lows[arm], arms.highs[arm] = low, high
+
+
+@compiled
+def believe(rule: AutoRule, state: AutoState, arm: int) -> None:
+    """The arm's value and deviation at the highest fidelity."""
+    arms = state.arms
+    weigh_results(rule, state, arm)
+    filter_robust(rule.model, state.told, state.fit, state.room, arm)
+    value = state.room.means[-1]
+    if rule.model.steps_told:
+        low, high = arms.lows[arm], arms.highs[arm]
+        value = (low + high) / 2 if low > high else min(max(value, low), high)
+    arms.values[arm], arms.deviations[arm] = value, math.sqrt(state.room.variances[-1])
+
+
+@compiled
+def far(rule: AutoRule, state: AutoState, arm: int, share: float) -> float:
+    """The factor of the deviation in the index, where ``share`` is 1 + S/H_k."""
+    if not rule.model.steps_told:
+        return math.sqrt(2.0 * math.log(share))
+    return quantile(share, FREEDOM * (1.0 + state.told.counts[arm, -1]))
+
+
+@compiled
+def index(rule: AutoRule, state: AutoState, arm: int, spent: float) -> float:
+    """U_k when so much is spent."""
+    share = ratio(state.levels, rule.unit, arm, spent)
+    highest = state.arms.values[arm] + state.arms.deviations[arm] * far(rule, state, arm, share)
+    if not rule.model.steps_told:
+        return highest
+    bound = upper(state.tails, state.told.counts, state.arms.means, arm, math.log(share))
+    return min(highest, min(bound, rule.cap))
+
+
+@compiled
+def make_key(rule: AutoRule, state: AutoState, arm: int) -> None:
+    """The arm's index when the block is over, and a little more."""
+    state.arms.keys[arm] = key_of(index(rule, state, arm, state.schedule.block_end[0]))
+
+
+@compiled
+def search(rule: AutoRule, state: AutoState, spent: float, hint: int) -> tuple[int, float]:
+    """The arm with the largest index, the lowest number among ties, and that index."""
+    keys = state.arms.keys
+    arm, best = hint, index(rule, state, hint, spent)
+    k = next_candidate(keys, best, 0, arm)
+    while k < len(keys):
+        value = index(rule, state, k, spent)
+        if better(value, k, best, arm):
+            arm, best = k, value
+        k = next_candidate(keys, best, k + 1, arm)
+    return arm, best
+
+
+@compiled
+def guarded_arm(rule: AutoRule, state: AutoState) -> int:
+    """The arm that the guard plays: never played at the highest fidelity, or with the largest bound there."""
+    arms, told, last = state.arms, state.told, len(rule.costs) - 1
+    plays, lowest, any_allowed = 0, -np.inf, not rule.model.steps_told
+    for k in range(len(arms.values)):
+        plays += told.counts[k, last]
+        lowest = max(lowest, arms.lows[k])
+    for k in range(len(arms.values)):
+        any_allowed = any_allowed or arms.highs[k] >= lowest
+    effort = math.sqrt(2.0 * math.log(plays + 2.0))
+    chosen, best, untested = -1, -np.inf, False
+    for k in range(len(arms.values)):
+        if rule.model.steps_told and any_allowed and not arms.highs[k] >= lowest:
+            continue
+        n = told.counts[k, last]
+        if untested and n > 0:
+            continue
+        value = arms.values[k] if n == 0 else told.sums[k, last] / n + effort * arms.widths[k, last]
+        if chosen < 0 or value > best or (n == 0 and not untested):
+            chosen, best = k, value
+        untested = untested or n == 0
+    return chosen
+
+
+@compiled
+def by_bounds(rule: AutoRule, state: AutoState, arm: int, highest: float, leading: float, spent: float) -> int:
+    """The row at which bounds settle the arm at a small cost; −1 if the posterior does it for less."""
+    arms, told, tails, last = state.arms, state.told, state.tails, len(rule.costs) - 1
+    target, share = min(leading, highest), ratio(state.levels, rule.unit, arm, spent)
+    level, best, chosen = math.log(share), np.inf, -1
+    for r in range(last + 1):
+        n, guess = told.counts[arm, r], arms.values[arm]
+        if n > 0:
+            guess = told.sums[arm, r] / n - arms.widths[arm, r]
+        rate = divergence_above(tails, r, guess, target - tails.biases[r])
+        if rate > 0:
+            needed = max(level / rate - n, 1.0) * rule.costs[r]
+            if needed < best:
+                best, chosen = needed, r
+    gap = target - arms.values[arm]
+    if not gap > 0:
+        return chosen
+    allowed, deviation = gap / far(rule, state, arm, share), arms.deviations[arm]
+    precision = 1.0 / (allowed * allowed) - 1.0 / (deviation * deviation)
+    posterior = max(state.room.noise[last] * precision, 1.0) * rule.costs[last]
+    return chosen if best < BOUNDS_ROUTE * posterior else -1
+
+
+@compiled
+def choose(rule: AutoRule, state: AutoState, run: RunState) -> tuple[int, int]:
+    """The next play."""
+    t, last = run.t[0], len(rule.costs) - 1
+    if t <= len(run.counts):
+        return t - 1, 0
+    if state.schedule.fitted[0] == 0:
+        return second_look(state.told), 0
+    if state.schedule.owed[0] > 0:
+        return guarded_arm(rule, state), last
+    arm, highest = search(rule, state, run.spent[0], run.arm[0])
+    leader = largest(state.arms.values)
+    if arm == leader and not rule.model.steps_told:
+        return arm, last
+    filter_robust(rule.model, state.told, state.fit, state.room, arm)
+    if arm != leader and rule.model.steps_told:
+        r = by_bounds(rule, state, arm, highest, state.arms.values[leader], run.spent[0])
+        if r >= 0:
+            return arm, r
+    return arm, robust_worth(rule.costs, state.room)
+
+
+@compiled
+def remember(rule: AutoRule, state: AutoState, run: RunState) -> bool:
+    """Keep up the chain after the newest result; whether it was fitted anew."""
+    schedule, spent, tops, arms = state.schedule, run.spent[0], run.tally[-1], len(run.counts)
+    if schedule.fitted[0] == 0:
+        if run.t[0] - 1 < arms + min(rule.looks, arms):
+            return False
+        first_robust_fit(rule.model, state.told, state.fit, state.room, FIRST_EM_STEPS)
+        schedule.fitted[0], schedule.fitted_at[0], schedule.tops[0] = 1, spent, tops
+        schedule.owed[0] = guard_plays(rule.guard, arms, spent / rule.costs[-1])
+        return True
+    schedule.guarded[0] += min(schedule.owed[0], max(0, tops - schedule.tops[0]))
+    schedule.tops[0] = tops
+    schedule.owed[0] = max(0, guard_plays(rule.guard, arms, spent / rule.costs[-1]) - schedule.guarded[0])
+    if spent < REFIT_GROWTH * schedule.fitted_at[0]:
+        return False
+    robust_refit(rule.model, state.told, state.fit, state.room)
+    schedule.fitted_at[0] = spent
+    return True
+
+
+@compiled
+def take_tails(rule: AutoRule, state: AutoState) -> None:
+    """The tails that bounds are computed with: told, or Gaussian with the learned noise."""
+    for r in range(len(rule.costs)):
+        state.tails.biases[r], state.tails.lows[r] = rule.tails.biases[r], rule.tails.lows[r]
+        state.tails.spans[r], state.tails.scales[r] = rule.tails.spans[r], rule.tails.scales[r]
+        if not rule.model.noise_told:
+            state.tails.scales[r] = math.sqrt(state.fit.noise[r])
+
+
+@compiled
+def learn(rule: AutoRule, state: AutoState, run: RunState, arm: int, m: int, reward: float) -> None:
+    """Take in a reward, fit the chain anew if it is time, and keep the keys up."""
+    told, schedule = state.told, state.schedule
+    told.squares[arm, m] += reward * reward
+    if rule.model.ranged[m]:
+        take_in(rule.tails, told.counts, told.sums, state.arms.means, arm, m, reward)
+    else:
+        told.sums[arm, m] += reward
+        state.arms.means[arm, m] = told.sums[arm, m] / told.counts[arm, m]
+    weigh(rule.costs, rule.unit, told.counts, state.levels, arm)
+    fitted = remember(rule, state, run)
+    if schedule.fitted[0] == 0:
+        return
+    if fitted:
+        take_tails(rule, state)
+    if fitted or run.spent[0] > schedule.block_end[0]:
+        schedule.block_end[0] = run.spent[0] * BLOCK_GROWTH
+        for k in range(len(told.counts)):
+            if fitted:
+                believe(rule, state, k)
+            make_key(rule, state, k)
+    believe(rule, state, arm)
+    make_key(rule, state, arm)
+
+
+@counting
+def run_on(truth: Truth, rule: AutoRule, state: AutoState, run: RunState, rng: Generator, steps: int) -> None:
+    """Make up to ``steps`` more plays."""
+    for _ in range(steps):
+        arm, m = choose(rule, state, run)
+        if not affordable(truth, run, arm, m):
+            return
+        learn(rule, state, run, arm, m, make_play(truth, run, arm, m, rng))
