@@ -36,6 +36,7 @@ from mfbandit.execution.attempt import MAX_ERROR_CHARACTERS, SeededPlay, make_at
 from mfbandit.execution.display import RunProgress, _panel, progress_display, progress_line
 from mfbandit.execution.worker_pool import InlineExecutor, SingleProcessWorkers, worker_pool
 from mfbandit.experiment.events import ArmSetAside, Asked, Expired, Failed, Noted, Renewed, Told
+from mfbandit.service.remote_experiment import RemoteExperiment
 from mfbandit.store.writer import Ticket
 from tests.support import objectives
 from tests.support.effort import examples
@@ -444,6 +445,26 @@ class TestInterrupts:
                 run(exp, objectives.noisy, pool, plays=100)
             assert exp.pending == ()
             assert exp.log == store.open("e").log
+
+    @pytest.mark.parametrize("at", [1, 3])
+    def test_between_the_answer_of_a_service_and_its_reading(self, tmp_path, monkeypatch, at):
+        """The service has handed out plays that the run has not heard of; they are given back, too."""
+        answers, real = [], RemoteExperiment.ask
+
+        def interrupted(exp, n, **options):
+            answers.append(real(exp, n, **options))
+            if len(answers) == at:
+                raise KeyboardInterrupt
+            return answers[-1]
+
+        monkeypatch.setattr(RemoteExperiment, "ask", interrupted)
+        with served(tmp_path / "a.db") as service, connect(service.url) as there:
+            exp = there.create("e", UCB(), arms=3, fidelities=FID)
+            with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
+                run(exp, objectives.noisy, pool, progress=False)
+            assert len(answers) == at + 1
+            assert exp.pending == ()
+            assert len(events(exp, Asked)) == len(events(exp, Told)) + len(events(exp, Failed))
 
 
 class TestStored:

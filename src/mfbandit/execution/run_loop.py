@@ -3,7 +3,7 @@
 import logging
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from contextlib import contextmanager, nullcontext
 from dataclasses import replace
 from pathlib import Path
@@ -99,6 +99,7 @@ class RunLoop:
         except BaseException:
             self.recorder.hurry(SHUTDOWN_PATIENCE_SECONDS)
             try:
+                self._take_up_unanswered()
                 self.runner.stop()
             except StoreError as error:
                 log.warning("pending plays are left to their leases: %s", error)
@@ -131,7 +132,8 @@ class RunLoop:
                 return
             self._say_why(None)
             self._asked += len(plays)
-            self.runner.add(seeded(play, self._options.seed) for play in plays)
+            self._queue(plays)
+            self._unanswered = None
 
     def _check_not_sure(self) -> None:
         """Raise an error if it is sure enough for this run to end; once it was, it is."""
@@ -149,14 +151,28 @@ class RunLoop:
         self._unanswered = self._unanswered or (number, uuid.uuid4().hex)
         number, key = self._unanswered
         try:
-            plays = self._experiment.ask(number, request_key=key, lease=self._lease)
+            return self._experiment.ask(number, request_key=key, lease=self._lease)
         except StoreUnavailable:
             raise
         except Exception:
             self._unanswered = None
             raise
-        self._unanswered = None
-        return plays
+
+    def _queue(self, plays: Iterable[Play]) -> None:
+        self.runner.add(seeded(play, self._options.seed) for play in plays)
+
+    def _take_up_unanswered(self) -> None:
+        """Queue the plays of a request that was interrupted before its answer came, to be given back with the rest."""
+        if self._unanswered is None:
+            return
+        number, key = self._unanswered
+        known = {play.id for play in self.runner.unsettled()}
+        experiment = self._experiment.with_patience(SHUTDOWN_PATIENCE_SECONDS)
+        try:
+            plays = experiment.ask(number, request_key=key, lease=self._lease)
+        except MFBanditError:  # there is no play, or nobody answers and it is left to its lease
+            return
+        self._queue(play for play in plays if play.id not in known)
 
     def _say_why(self, reason: Exception | None) -> None:
         """Say that plays are waited for, and why; once, and when it goes on."""
