@@ -275,11 +275,11 @@ class TestSpends:
 
     def test_seconds(self):
         search = MFSearchCV(
-            SVC(), {"C": [0.1, 1, 10]}, cost="seconds", capital=0.4, fractions=(0.25, 1), random_state=0
+            SVC(), {"C": [0.1, 1, 10]}, cost="seconds", capital=2.0, fractions=(0.25, 1), random_state=0
         ).fit(X, Y)
         assert search.spent_ == pytest.approx(sum(play.outcome.seconds for play in search.plays_))
-        assert search.spent_ < 0.4 + max(play.outcome.seconds for play in search.plays_)
-        assert search.fidelities_.costs[1] < 0.1  # learned: it began at 0.4
+        assert search.spent_ < 2.0 + max(play.outcome.seconds for play in search.plays_)
+        assert search.fidelities_.costs[1] < 1.0  # learned: it began at 2.0, and a fit takes 0.01 or so
 
     def test_too_few_seconds(self):
         with pytest.warns(UserWarning, match="was spent before .* of 4 candidates were tried; about .* s would pay"):
