@@ -143,7 +143,7 @@ class TestMisbehaving:
 
     def test_each_is_failed_and_named_and_others_go_on(self, caplog, monkeypatch):
         exp = experiment(self.ARMS, 150.0)
-        monkeypatch.setattr("mfbandit.execution.play_runner.OVERDUE_GRACE_SECONDS", 1.0)
+        monkeypatch.setattr("mfbandit.execution.play_runner.OVERDUE_GRACE_SECONDS", 3.0)
         with processes(3) as pool, caplog.at_level(logging.WARNING, "mfbandit"):
             ran = run(exp, objectives.misbehaving, pool, timeout=0.5, progress=False)
         bad = set(self.ARMS) - {"fine", "good"}
