@@ -52,6 +52,11 @@ def ours(policy: mfb.Policy) -> Run:
     return run
 
 
+def by(update: Callable[..., object], arm: int) -> Callable[[float], object]:
+    """What is called with the reward of an arm."""
+    return lambda reward: update(arm, reward)
+
+
 def looped(play: Callable[[int, int], Iterator[tuple[int, Callable[[float], object]]]]) -> Run:
     """A run of a package without a simulator: it names an arm, and is told the reward."""
 
@@ -100,7 +105,7 @@ def river_rules() -> Contenders:
             policy, choices = make(seed), range(arms)
             while True:
                 arm = policy.pull(choices)
-                yield arm, lambda reward, arm=arm: policy.update(arm, reward)
+                yield arm, by(policy.update, arm)
 
         return looped(steps)
 
@@ -116,13 +121,14 @@ def mabwiser_rules() -> Contenders:
 
     def rule(policy: Any) -> Run:  # noqa: ANN401 - a package without types
         def steps(arms: int, seed: int) -> Iterator[tuple[int, Callable[[float], object]]]:
-            mab, first = MAB(list(range(arms)), policy, seed=seed), []
+            mab = MAB(list(range(arms)), policy, seed=seed)
+            first: list[float] = []
             for arm in range(arms):
                 yield arm, first.append
             mab.fit(list(range(arms)), first)
             while True:
                 arm = mab.predict()
-                yield arm, lambda reward, arm=arm: mab.partial_fit([arm], [reward])
+                yield arm, by(lambda arm, reward: mab.partial_fit([arm], [reward]), arm)
 
         return looped(steps)
 
@@ -147,7 +153,7 @@ def smpybandits_rules() -> Contenders:
             policy.startGame()
             while True:
                 arm = int(policy.choice())
-                yield arm, lambda reward, arm=arm: policy.getReward(arm, reward)
+                yield arm, by(policy.getReward, arm)
 
         return looped(steps)
 

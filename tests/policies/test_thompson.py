@@ -9,6 +9,10 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import mfbandit as mfb
+from mfbandit.core.keyed_draws import beta_of, normal_of, stream
+from mfbandit.simulation.engines.interface import compiled_run
+from mfbandit.simulation.engines.registry import engine_for
+from mfbandit.simulation.plain import plain_run
 from mfbandit.testing import check_policy
 from tests.support.contracts import assert_resumes_at_any_point
 from tests.support.effort import examples
@@ -18,14 +22,14 @@ NOISES = [mfb.Rate(), mfb.Bounded(-1, 3), mfb.SubGaussian(0.2)]
 
 def drawn_by_hand(stats, noise, seed):
     """A number an arm, in the order of arms."""
-    rng, found = np.random.default_rng([seed, stats.time]), []
+    key, found = stream(seed, stats.time), []
     for arm in range(len(stats.active)):
         n, total = int(stats.counts[-1, arm]), float(stats.sums[-1, arm])
         if isinstance(noise, mfb.SubGaussian):
-            value = total / max(n, 1) + noise.scale / math.sqrt(max(n, 1)) * rng.standard_normal()
+            value = total / max(n, 1) + noise.scale / math.sqrt(max(n, 1)) * normal_of(key, 64 * arm)
         else:
             ones = min(max((total - noise.low * n) / (noise.high - noise.low), 0.0), n)
-            value = noise.low + (noise.high - noise.low) * rng.beta(1 + ones, 1 + (n - ones))
+            value = noise.low + (noise.high - noise.low) * beta_of(key, 64 * arm, 1 + ones, 1 + (n - ones))
         found.append(value if n else math.inf)
         found[-1] = found[-1] if stats.active[arm] else -math.inf
     return found
@@ -85,6 +89,24 @@ class TestContract:
                         clicks = mfb.Counts(int(rng.binomial(50, 0.1 * right.arm + 0.1)), 50)
                         stored.tell(ours, clicks)
                         plain.tell(right, clicks)
+
+    @pytest.mark.parametrize("seed", [0, 2**40 + 3, 2**64 - 1, 2**64 + 5])
+    @pytest.mark.parametrize("number", [2, 3])
+    def test_compiled_it_makes_the_same_plays(self, number, seed):
+        truth, policy = mfb.paper_problem(number, seed=2), mfb.Thompson(seed=seed)
+        capitals = np.array([1500 * truth.fidelities.costs[-1]])
+        engine = engine_for(truth, policy)
+        assert engine is not None
+
+        def tick(_):
+            """Nobody looks at the progress."""
+
+        runs = [
+            plain_run(truth, policy, capitals, "paper", np.random.default_rng(1), tick),
+            compiled_run(engine, truth, policy, capitals, "paper", np.random.default_rng(1), tick),
+        ]
+        assert runs[0].plays.tolist() == runs[1].plays.tolist()
+        assert runs[0].regret.tolist() == runs[1].regret.tolist()
 
     def test_simulate_and_another_seed(self):
         truth = mfb.paper_problem(3, seed=1)
