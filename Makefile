@@ -36,6 +36,7 @@ bench: $(READY)  ## speed, measured side by side
 	$(RUN) benchmarks/ask_tell.py
 	$(RUN) benchmarks/engine.py --out results/engine.json
 	$(RUN) benchmarks/own_policies.py --out results/own-policies.json
+	$(RUN) benchmarks/peers.py --out results/peers.json
 	$(RUN) benchmarks/theory.py
 	$(RUN) benchmarks/cli.py
 	$(RUN) benchmarks/policies.py --out results/policies.json

@@ -3,15 +3,13 @@
     python benchmarks/engine.py [--out FILE.json] [--quick]
 
 MF-UCB on the paper's problems and on larger ones. The tuned scan goes row by row with flags for SIMD; the eight-lane
-scan also has its maximum unrolled by hand, and is the fastest scan that we could write. Packaged UCB implementations
-are measured where they are installed (``pip install mabwiser river SMPyBandits``; the last needs ``scipy<1.14``). Then
-the cost of a step at a million arms, the first call with an empty cache and the start of a second process. Engine and
-compiled scans are timed after the first pass over the arms, in which nobody has to search. Takes about five minutes.
+scan also has its maximum unrolled by hand, and is the fastest scan that we could write. Then the cost of a step at a
+million arms, the first call with an empty cache and the start of a second process. Engine and compiled scans are timed
+after the first pass over the arms, in which nobody has to search. Other packages are in ``peers.py``. Takes about five
+minutes.
 """
 
 import argparse
-import contextlib
-import io
 import json
 import os
 import platform
@@ -20,7 +18,6 @@ import subprocess
 import sys
 import tempfile
 import time
-import warnings
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -130,75 +127,16 @@ def mfucb_cases(scale: float) -> dict[str, dict[str, float]]:
 
 
 def ucb_case(scale: float) -> dict[str, float]:
-    """UCB at 500 arms, by the engine, the scans and packages that offer it."""
+    """UCB at 500 arms, by the engine and the scans."""
     problem = mfb.paper_problem(1, seed=0)
     contenders: dict[str, tuple[Timed, int]] = {
         "engine": (by_engine(problem, mfb.UCB()), int(3e6 * scale)),
         "tuned scan": (by_scan(tuned_scan, problem, mfb.UCB()), int(1e6 * scale)),
         "eight-lane scan": (by_scan(tuned_scan, problem, mfb.UCB(), True), int(1e6 * scale)),
     }
-    for name, make in {"river": river_ucb, "MABWiser": mabwiser_ucb, "SMPyBandits": smpybandits_ucb}.items():
-        with contextlib.suppress(ImportError):
-            contenders[name] = (make(problem), int(2000 * scale) + 500)
     table = rates(contenders)
     report("UCB, paper problem 1", table)
     return table
-
-
-def river_ucb(problem: mfb.Problem) -> Timed:
-    """River's UCB."""
-    from river import bandit
-
-    def run(n: int) -> float:
-        policy, arms, rng = bandit.UCB(delta=1, seed=1), range(problem.arms), np.random.default_rng(1)
-
-        def loop() -> None:
-            for _ in range(n):
-                arm = policy.pull(arms)
-                policy.update(arm, problem.draw(arm, 2, rng))
-
-        return seconds(loop)
-
-    return run
-
-
-def mabwiser_ucb(problem: mfb.Problem) -> Timed:
-    """MABWiser's UCB1."""
-    from mabwiser.mab import MAB, LearningPolicy
-
-    def run(n: int) -> float:
-        arms, rng = list(range(problem.arms)), np.random.default_rng(1)
-        mab = MAB(arms, LearningPolicy.UCB1(alpha=1.0), seed=1)
-        mab.fit(arms, [problem.draw(arm, 2, rng) for arm in arms])
-
-        def loop() -> None:
-            for _ in range(n):
-                arm = mab.predict()
-                mab.partial_fit([arm], [problem.draw(arm, 2, rng)])
-
-        return seconds(loop)
-
-    return run
-
-
-def smpybandits_ucb(problem: mfb.Problem) -> Timed:
-    """SMPyBandits' UCBalpha."""
-    with warnings.catch_warnings(), contextlib.redirect_stdout(io.StringIO()):
-        warnings.simplefilter("ignore")
-        from SMPyBandits.Policies import UCBalpha
-
-    def run(n: int) -> float:
-        policy, rng = UCBalpha(problem.arms), np.random.default_rng(1)
-        policy.startGame()
-
-        def loop() -> None:
-            for _ in range(n):
-                arm = policy.choice()
-                policy.getReward(arm, problem.draw(arm, 2, rng))
-
-        return seconds(loop)
-
-    return run
 
 
 def step_after_first_pass(k: int, n: int, *, bernoulli: bool) -> float:
