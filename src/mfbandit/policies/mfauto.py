@@ -51,7 +51,7 @@ class MFAuto:
 
     All arms share a Gaussian chain (:mod:`~mfbandit.policies.robust_chain`), which is fitted to all results. It says
     where the mean μ^(M)_k of each arm is, and how much a play at each fidelity would tell. Fidelities that cost more
-    than half of the highest are not used. It has no proof; ``docs/policies-measured.md`` says how it does.
+    than half of the highest are not used. It has no proof; ``docs/measured/mfauto.md`` says how it does.
 
     1. Play each arm once at the lowest fidelity. If the noise is not told, play the five best ones once more.
     2. f_k = log(1 + S/H_k), as in :mod:`~mfbandit.policies.exploration`. If biases are learned,
