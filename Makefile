@@ -7,13 +7,17 @@ TEST_WORKERS = $(shell $(PYTHON) -c 'import os; print(os.cpu_count() + 1)')  # o
 QUICK := tests/core tests/policies tests/experiment tests/simulation/test_heap_ucb.py tests/test_testing.py \
          tests/test_layers.py src/mfbandit/core src/mfbandit/policies src/mfbandit/experiment
 
-.PHONY: reproduce test quick check docs dist bench soak format figures clean
+.PHONY: reproduce test test-again quick check docs dist bench soak format figures clean
 
 reproduce: $(READY)  ## the paper's figures and tables, measured anew: results/report.html
 	$(VENV)/bin/mfbandit reproduce --out results
 
 test: $(READY)  ## all tests and doctests; with COVERAGE=1 also the coverage gate, which takes half as long again
 	$(RUN) -m pytest -n $(TEST_WORKERS) --dist worksteal $(if $(COVERAGE),--cov --cov-report=term-missing:skip-covered)
+
+test-again: $(READY)  ## the tests that failed last, alone; at most three
+	$(RUN) scripts/few_failures.py --most 3
+	$(RUN) -m pytest --last-failed --last-failed-no-failures none
 
 quick: $(READY)  ## what a change of a policy needs: no coverage, nothing slow
 	$(RUN) -m pytest -n auto --dist worksteal -m 'not slow' $(QUICK)
