@@ -167,11 +167,13 @@ class TestAnyServiceAnswers:
 
 
 class TestWhoHasWhat:
-    def test_over_http(self, clients, services, experiments):
+    @pytest.mark.usefixtures("experiments")
+    def test_over_http(self, clients, services):
         until(lambda: all_owned(clients) and owners(clients[0]) == owners(clients[1]))
         assert set(owners(clients[1]).values()) <= {service.url for service in services}
 
-    def test_on_the_command_line(self, address, clients, services, token, experiments):
+    @pytest.mark.usefixtures("experiments")
+    def test_on_the_command_line(self, address, clients, services, token):
         for place in (services[1].url, address):
             command = ("services", place, "--token", token)
 
