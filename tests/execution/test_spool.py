@@ -5,7 +5,7 @@ from concurrent.futures import ThreadPoolExecutor
 
 import pytest
 
-from mfbandit import UCB, Batch, Bounded, Counts, Experiment, Fidelities, Store, run
+from mfbandit import UCB, Batch, Bounded, Counts, Experiment, Fidelities, Store, run, seeded
 from mfbandit.core import Play
 from mfbandit.errors import InvalidArgument, StoreHeld, StoreUnavailable
 from mfbandit.execution import InlineExecutor, outcomes
@@ -176,6 +176,31 @@ def test_an_arm_that_another_worker_has_restored_is_no_error():
     experiment = Shared(UCB(), arms=1, fidelities=FID)
     OutcomeRecorder(experiment).give_back(experiment.ask(3))  # type: ignore[arg-type]
     assert (experiment.set_aside, experiment.pending) == ((), ())
+
+
+class TestWhoseFailuresSetAnArmAside:
+    def test_the_third_of_them_is_ours_although_it_was_set_aside_before(self, experiment):
+        """Another worker that ended has restored it meanwhile, and two more have given plays back."""
+
+        class Meanwhile(DurableExperiment):
+            def fail(self, play, cost=0.0, *, request_key=None):
+                experiment.restore_arm(0)
+                experiment.fail_many(others)
+                super().fail(play, cost, request_key=request_key)
+
+        experiment.retire_arm(1)
+        ours, *others = experiment.ask(3)
+        experiment.fail_many(experiment.ask(3))
+        assert experiment.set_aside == (0,)
+        OutcomeRecorder(Meanwhile(experiment._logged)).give_back([seeded(ours)])
+        assert (experiment.set_aside, experiment.pending) == ((), ())
+
+    def test_one_that_others_have_set_aside_stays_so(self, experiment):
+        experiment.retire_arm(1)
+        ours, *others = experiment.ask(4)
+        experiment.fail_many(others)
+        OutcomeRecorder(experiment).give_back([seeded(ours)])
+        assert (experiment.set_aside, experiment.pending) == ((0,), ())
 
 
 def test_a_run_ends_with_what_the_experiment_warns_of(experiment):

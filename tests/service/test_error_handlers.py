@@ -178,7 +178,7 @@ def test_leases_of_others_run_out_although_those_of_one_cannot(store, monkeypatc
     store.open("ads")
 
     async def watched():
-        with anyio.move_on_after(10):
+        with anyio.move_on_after(120):
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(app_module._expire_leases, store)
                 while good.pending:

@@ -21,7 +21,7 @@ from tests.support.services import problem, served
 
 TWO = mfb.Fidelities([1, 10], [0.1, 0], mfb.Bounded(0, 1))
 FID = mfb.Fidelities([1], concentration=mfb.Bounded())
-PATIENCE = 60.0  # seconds: how long taking over takes is for the soak to measure, on a machine that is free
+PATIENCE = 120.0  # seconds: how long taking over takes is for the soak to measure, on a machine that is free
 NAMES = [f"ads-{number}" for number in range(6)]
 
 
@@ -45,12 +45,25 @@ def token(services):
         return store.create_token("me", "admin")
 
 
+class Patient(httpx.Client):
+    """Sends a request again, as every client does, where a service was too busy to be taken for alive."""
+
+    def send(self, request, **options):
+        deadline = time.monotonic() + PATIENCE
+        while True:
+            answer = super().send(request, **options)
+            if answer.status_code != 503 or time.monotonic() > deadline:
+                return answer
+            time.sleep(0.1)
+
+
 @pytest.fixture(scope="module")
 def clients(services, token):
     with ExitStack() as stack:
         headers = {"authorization": f"Bearer {token}"}
         yield [
-            stack.enter_context(httpx.Client(base_url=service.url, headers=headers, timeout=30)) for service in services
+            stack.enter_context(Patient(base_url=service.url, headers=headers, timeout=PATIENCE))
+            for service in services
         ]
 
 
@@ -61,16 +74,28 @@ def experiments(clients, services):
         created(clients[number % 3], name)
     entries = [ServiceEntry(one.url, one.url, "", "", 0.0, 0.0, None, 0.0, True) for one in services]
     homes = {name: getattr(belongs_to(name, entries), "id", None) for name in NAMES}
-    deadline = time.monotonic() + 30
-    while owners(clients[0]) != homes:
+    until(lambda: owners(clients[0]) == homes)
+    return NAMES
+
+
+def until(condition):
+    """Wait for something."""
+    deadline = time.monotonic() + PATIENCE
+    while not condition():
         assert time.monotonic() < deadline
         time.sleep(0.1)
-    return NAMES
+
+
+def all_owned(clients):
+    """Ask for all experiments, so that they have owners also after a service was too busy to be taken for alive."""
+    assert {clients[0].get(f"/api/experiments/{name}").status_code for name in NAMES} == {200}
+    return set(NAMES) <= set(owners(clients[0]))
 
 
 def created(client, name, **more):
     """Make an experiment as a client does: again, if it is handed over at this very moment."""
-    with mfb.connect(str(client.base_url), client.headers["authorization"].removeprefix("Bearer ")) as store:
+    token = client.headers["authorization"].removeprefix("Bearer ")
+    with mfb.connect(str(client.base_url), token, patience=PATIENCE) as store:
         made = store.create(name, mfb.MFUCB(), arms=["a", "b", "c"], fidelities=TWO, **more)
         return made.status()
 
@@ -90,7 +115,7 @@ class TestAnyServiceAnswers:
             assert two.post(f"{path}/ask", json={"request_key": "k"}).json()["plays"] == [play]
             assert three.post(f"{path}/renew", json={"plays": [play["id"]]}).status_code == 200
             assert two.post(f"{path}/tell", json={"results": [{"play": play["id"], "reward": 1}]}).json() == {"done": 1}
-            assert three.post(f"{path}/arms", json={"label": "new"}).json() == {"arm": 3}
+            assert three.post(f"{path}/arms", json={"label": "new", "request_key": "new"}).json() == {"arm": 3}
             assert one.post(f"{path}/pause", json={}).json()["state"] == "paused"
             assert two.post(f"{path}/resume", json={}).json()["state"] == "running"
             assert two.get(path, headers={"content-length": "0"}).status_code == 200
@@ -101,9 +126,12 @@ class TestAnyServiceAnswers:
             assert logs[0] == logs[1] == logs[2]
 
     def test_and_says_who_asked(self, clients, experiments):
-        for client in clients:
-            forged = {ACTOR_HEADER.decode(): "somebody%20else"}
-            answer = client.post(f"/api/experiments/{experiments[2]}/notes", json={"text": "hello"}, headers=forged)
+        for number, client in enumerate(clients):
+            forged, body = (
+                {ACTOR_HEADER.decode(): "somebody%20else"},
+                {"text": "hello", "request_key": f"note-{number}"},
+            )
+            answer = client.post(f"/api/experiments/{experiments[2]}/notes", json=body, headers=forged)
             assert answer.status_code == 200
         events = clients[0].get(f"/api/experiments/{experiments[2]}/log").json()["events"]
         assert [one["actor"] for one in events if one["event"] == "Noted"] == ["me"] * len(clients)
@@ -139,23 +167,26 @@ class TestAnyServiceAnswers:
 
 
 class TestWhoHasWhat:
-    def test_over_http(self, clients, services, experiments):
-        found = owners(clients[1])
-        assert set(experiments) <= set(found)
-        assert set(found.values()) <= {service.url for service in services}
-        assert owners(clients[0]) == found
+    @pytest.mark.usefixtures("experiments")
+    def test_over_http(self, clients, services):
+        until(lambda: all_owned(clients) and owners(clients[0]) == owners(clients[1]))
+        assert set(owners(clients[1]).values()) <= {service.url for service in services}
 
-    def test_on_the_command_line(self, address, services, token, experiments):
+    @pytest.mark.usefixtures("experiments")
+    def test_on_the_command_line(self, address, clients, services, token):
         for place in (services[1].url, address):
-            said = done("services", place, "--token", token)
-            assert all(service.url in said for service in services)
-            assert {name for one in told("services", place, "--token", token) for name in one["experiments"]} >= set(
-                experiments
-            )
+            command = ("services", place, "--token", token)
+
+            def all_there(command=command):
+                said = done(*command)
+                return all_owned(clients) and all(service.url in said for service in services)
+
+            until(all_there)
+            until(lambda command=command: {name for one in told(*command) for name in one["experiments"]} >= set(NAMES))
 
     def test_on_the_dashboard(self, clients, services, experiments):
         for client in clients:
-            page, deadline = client.get("/").text, time.monotonic() + 10
+            page, deadline = client.get("/").text, time.monotonic() + PATIENCE
             while 'class="state busy"' in page and time.monotonic() < deadline:  # one is being handed over
                 page = client.get("/").text
             assert 'class="state busy"' not in page
@@ -171,7 +202,7 @@ class TestWhoHasWhat:
 
 class TestWhoMayWhat:
     def test_a_session_started_at_one_holds_at_the_others(self, services, token, experiments):
-        with httpx.Client() as browser:
+        with Patient(timeout=PATIENCE) as browser:
             form = {"token": token, "next": "/"}
             answer = browser.post(f"{services[0].url}/sign-in", data=form, headers={"origin": services[0].url})
             assert answer.status_code == 303
@@ -207,7 +238,7 @@ class TestOneIsGone:
         process.send_signal(signal.SIGSTOP)
         began = time.monotonic()
         try:
-            with mfb.connect(other.url, token) as elsewhere:
+            with mfb.connect(other.url, token, patience=PATIENCE) as elsewhere:
                 again = elsewhere.open(experiments[1])
                 plays = again.ask(2, request_key="both")
                 again.tell(plays[0], 1.0)
@@ -215,24 +246,36 @@ class TestOneIsGone:
                 assert again.status()["pending"] == before["pending"] - 1
         finally:
             process.send_signal(signal.SIGCONT)
-        with mfb.connect(owner, token) as back:
+        with mfb.connect(owner, token, patience=PATIENCE) as back:
             assert back.open(experiments[1]).status()["pending"] == before["pending"] - 1
             back.open(experiments[1]).tell(plays[1], 0.0)
         assert clients[at - 1].get(path).json()["pending"] == before["pending"] - 2
 
     def test_an_experiment_that_a_script_has_is_answered_for_when_the_script_ends(self, address, clients, token):
+        names = (f"script-{number}" for number in range(5))
+        name = next(name for name in names if held_by_a_script(address, name, clients[0]))
+        with mfb.connect(",".join(str(client.base_url) for client in clients), token, patience=PATIENCE) as store:
+            assert len(store.open(name).pending) == 1
         with mfb.Store(address) as script:
-            made = script.create("script", mfb.UCB(), arms=2, fidelities=FID)
-            answer, deadline = clients[0].post("/api/experiments/script/ask", json={}), time.monotonic() + 10
-            mine = f", process {os.getpid()} on "
-            while mine not in answer.text and time.monotonic() < deadline:  # it was stopped just now
-                answer = clients[0].post("/api/experiments/script/ask", json={})
-            problem(answer, 503, "unavailable", "is owned by ", mine)
-            made.ask()
-        with mfb.connect(",".join(str(client.base_url) for client in clients), token) as store:
-            assert len(store.open("script").pending) == 1
-        with mfb.Store(address) as script, pytest.raises(mfb.StoreHeld, match="in place of the store"):
-            script.open("script")
+            until(lambda: clients[0].get(f"/api/experiments/{name}").status_code == 200)
+            with pytest.raises(mfb.StoreHeld, match="in place of the store"):
+                script.open(name)
+
+
+def held_by_a_script(address, name, client):
+    """Let a script have an experiment, and ask a service for it; False if the script was too busy to keep it."""
+    with mfb.Store(address) as script:
+        made = script.create(name, mfb.UCB(), arms=2, fidelities=FID)
+        with httpx.Client(base_url=client.base_url, headers=client.headers, timeout=PATIENCE) as impatient:
+            answer, deadline = None, time.monotonic() + PATIENCE
+            while answer is None or f", process {os.getpid()} on " not in answer.text:
+                assert time.monotonic() < deadline
+                answer = impatient.post(f"/api/experiments/{name}/ask", json={})
+                if answer.status_code == 200:
+                    return False
+        problem(answer, 503, "unavailable", "is owned by ")
+        made.ask()
+        return True
 
 
 @pytest.mark.slow

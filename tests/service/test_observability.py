@@ -249,7 +249,7 @@ class TestLogs:
         assert answer.json()["id"] in entry["message"]
 
 
-def until_ready(client, status, seconds=30):
+def until_ready(client, status, seconds=120):
     deadline = time.monotonic() + seconds
     while True:
         answer = client.get("/ready")

@@ -12,7 +12,7 @@ from mfbandit.store import postgres
 from tests.support.services import create, served, talking
 from tests.support.stores import make
 
-SOON = postgres.SILENCE_SECONDS + 7  # seconds: one silence, and an attempt to connect
+SOON = postgres.SILENCE_SECONDS + 20  # seconds: one silence, and an attempt to connect, on a busy machine
 
 
 @contextmanager
@@ -36,8 +36,8 @@ def test_a_store_gives_up_within_seconds_and_goes_on(own_postgres, monkeypatch):
             began = time.monotonic()
             with pytest.raises(StoreUnavailable, match="the server did not answer for 1 seconds"):
                 experiment.tell(play, 0.5)
-            assert time.monotonic() - began < 10
-        deadline = time.monotonic() + 30
+            assert time.monotonic() - began < 25
+        deadline = time.monotonic() + 120
         while True:
             try:
                 experiment.tell(play, 0.5)
@@ -62,8 +62,8 @@ def test_the_service_answers_meanwhile(own_postgres):
             for _ in range(5):
                 began = time.monotonic()
                 assert client.get("/static/style.css").status_code == 200
-                assert time.monotonic() - began < 1
+                assert time.monotonic() - began < postgres.SILENCE_SECONDS / 2
                 time.sleep(0.5)
-        deadline = time.monotonic() + 30
+        deadline = time.monotonic() + 120
         while client.post("/api/experiments/ads/ask", json={}).status_code != 200:
             assert time.monotonic() < deadline

@@ -197,13 +197,13 @@ def test_what_is_kept_stays_small():
 
 @pytest.mark.slow
 class TestAProcess:
-    """With real time: leases of three seconds, and a service that is away for six."""
+    """With real time: leases of six seconds, and a service that is away for nine."""
 
     def test_that_was_down_for_longer_than_the_leases(self, tmp_path):
         with served(tmp_path / "a.db") as service, connect(service.url) as there:
-            plays = there.create("e", UCB(), arms=4, fidelities=FID, lease=3.0).ask(16)
+            plays = there.create("e", UCB(), arms=4, fidelities=FID, lease=6.0).ask(16)
             service.kill()
-        time.sleep(6)
+        time.sleep(9)
         with served(tmp_path / "a.db") as service, connect(service.url) as there:
             experiment = there.open("e")
             time.sleep(1.5)  # it has looked for leases that ran out
@@ -213,15 +213,17 @@ class TestAProcess:
 
     def test_that_was_stopped_for_longer_than_the_leases(self, tmp_path):
         with served(tmp_path / "a.db") as service, connect(service.url) as there:
-            experiment = there.create("e", UCB(), arms=4, fidelities=FID, lease=3.0)
+            experiment = there.create("e", UCB(), arms=4, fidelities=FID, lease=6.0)
             plays = experiment.ask(16)
             os.kill(service.process.pid, signal.SIGSTOP)
-            time.sleep(6)
+            time.sleep(9)
             os.kill(service.process.pid, signal.SIGCONT)
             time.sleep(1.5)  # it has looked for leases that ran out
             experiment.tell_many([(play, 0.5, None) for play in plays])
             assert kinds(experiment, Expired) == []
             assert len(kinds(experiment, LeasesExtended)) == 1
             experiment.ask(4)
-            time.sleep(5)
-            assert len(experiment.pending) == 0  # those whose time really has passed
+            deadline = time.monotonic() + 60
+            while experiment.pending:  # until their time really has passed
+                assert time.monotonic() < deadline
+                time.sleep(0.1)

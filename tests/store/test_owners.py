@@ -215,7 +215,7 @@ class TestTakingOver:
             lose_sessions(url, first)
             with pytest.raises(StoreHeld):  # it is waited for as long as it may come back
                 second.open("exp")
-            told_when_back(experiment, play)
+            told_when_back(lambda: experiment.tell(play, 0.5))
             assert first._owners.me.id == me
 
     def test_a_lost_session_that_does_not_come_back(self, url):
@@ -238,7 +238,7 @@ class TestTakingOver:
             with opened(url) as meanwhile:
                 meanwhile.open("two").tell(meanwhile.open("two").ask(), 0.5)
             first._writer._tried_at = 0.0
-            told_when_back(one, play)
+            told_when_back(lambda: one.tell(play, 0.5))
             assert (one.spent, two.spent) == (1, 1)
 
     @pytest.mark.usefixtures("steady")
@@ -260,6 +260,73 @@ class TestTakingOver:
             assert 40 <= extended.seconds < 45
             assert theirs.leases[play.id] == pytest.approx(1060 + extended.seconds)
 
+    @pytest.mark.usefixtures("steady")
+    def test_leases_are_extended_although_the_first_write_after_it_was_refused(self, url):
+        with opened(url) as first, opened(url) as second:
+            for store in (first, second):
+                store._owners.me.serve_at(f"http://{id(store)}")
+                store.begin_looking()
+            play = make(first, lease=600).ask()
+            due = first.open("exp").leases[play.id]
+            execute(url, "UPDATE mfbandit_services SET since = since - 1000")
+            stop(first, url, 40)
+            second._owners.end_expired()
+            theirs = second.open("exp")
+            second._writer._tried_at = float("inf")
+            lose_sessions(url, second)
+            with pytest.raises(StoreUnavailable):
+                theirs.note("refused")
+            told_when_back(lambda: theirs.note("here"))
+            (extended,) = [event for event in theirs.log if isinstance(event, LeasesExtended)]
+            assert extended.seconds > 39
+            assert theirs.leases[play.id] == pytest.approx(due + extended.seconds)
+            told_when_back(lambda: theirs.note("again"))
+            assert theirs.leases[play.id] == pytest.approx(due + extended.seconds)
+
+    def test_from_one_that_was_seen_last_before_the_clock_was_set_back(self, url):
+        """By the clock of the database it would be there for an hour to come."""
+        with opened(url) as first, opened(url) as second:
+            play = make(first).ask()
+            first._writer._tried_at = float("inf")
+            execute(url, "UPDATE mfbandit_services SET seen = seen + 3600 WHERE id = %s", first._owners.me.id)
+            lose_sessions(url, first)
+            second.open("exp").tell(play, 0.5)
+
+    @pytest.mark.usefixtures("steady")
+    def test_one_that_comes_back_answers_nothing_before_it_has_read_again(self, url, monkeypatch):
+        """Also in the moment in which it has a new row, and does not know yet that the old one has ended."""
+        inner, owned = Membership._note_renewal, []
+
+        def noted(me, began):
+            inner(me, began)
+            owned.append((first.is_fresh(), first.owns("exp")))
+
+        def refused(*_, **__):
+            raise StoreUnavailable("the server cannot be reached")
+
+        with opened(url) as first, opened(url) as second:
+            experiment = make(first)
+            first._writer._tried_at = float("inf")
+            monkeypatch.setattr(first._database, "hold", refused)
+            lose_sessions(url, first)
+            with pytest.raises(StoreUnavailable):
+                first.check()
+            first._writer._tried_at = float("inf")
+            first._owners.me._renewed = membership.since_start()
+            assert experiment.spent == 0  # read again while nobody can have taken it
+            assert first.owns("exp")
+            first._owners.me._renewed -= 100
+            execute(url, "UPDATE mfbandit_services SET seen = seen - 100 WHERE id = %s", first._owners.me.id)
+            second.open("exp").ask()
+            monkeypatch.undo()
+            monkeypatch.setattr(Membership, "_note_renewal", noted)
+            first._writer._tried_at = float("inf")
+            with pytest.raises(StoreUnavailable, match="was out of reach, and is back"):
+                first.check()
+            monkeypatch.undo()
+            assert (True, False) in owned
+            assert (True, True) not in owned
+
 
 class TestHandingOver:
     def test_whoever_gets_it_goes_on_where_it_was(self, url):
@@ -277,6 +344,30 @@ class TestHandingOver:
             theirs = second.open("exp")
             assert seen(theirs) == before
             theirs.tell(plays[1], 0.5)
+
+    def test_nobody_reads_it_again_in_the_middle_of_it(self, url, monkeypatch):
+        """What a failed write made stale is read by whoever asks next, and must not be answered from ever after."""
+        with opened(url) as first, opened(url) as second:
+            experiment = make(first)
+            first._writer.generation += 1  # as after a write that failed
+            write, answers = first.write, []
+
+            def meanwhile(job):
+                try:
+                    answers.append(experiment.spent)  # another thread that looks at it
+                except StoreUnavailable:
+                    answers.append(None)
+                write(job)
+
+            monkeypatch.setattr(first, "write", meanwhile)
+            first.fleet.hand_over("exp", second.fleet.id)
+            monkeypatch.undo()
+            assert len(answers) == 1
+            theirs = second.open("exp")
+            theirs.tell(theirs.ask(), 0.5)
+            assert not first.owns("exp")
+            with pytest.raises(StoreUnavailable, match="was handed over to another service: try again"):
+                assert experiment.spent == theirs.spent
 
     def test_comes_after_all_that_was_asked_for_before(self, url):
         with opened(url) as first, opened(url) as second:
@@ -317,11 +408,11 @@ class TestHandingOver:
             first.open("exp").ask()
 
 
-def told_when_back(experiment, play):
-    deadline = time.monotonic() + 10
+def told_when_back(tell):
+    deadline = time.monotonic() + 60
     while True:
         try:
-            experiment.tell(play, 0.5)
+            tell()
             return
         except StoreUnavailable:
             assert time.monotonic() < deadline

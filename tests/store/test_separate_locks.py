@@ -12,6 +12,8 @@ from mfbandit.experiment.events import Asked, Told
 from mfbandit.store import log_reader, logged_experiment, writer
 from tests.support.stores import FID, make, play_some, seen
 
+HELD_SECONDS = 300.0  # what is made to wait does so for as long, unless it is let go
+
 
 class Held:
     """A policy whose next choice waits until it is let go."""
@@ -22,7 +24,7 @@ class Held:
         def slow(policy, stats, fidelities):
             if policy.rho == 7:
                 self.waiting.set()
-                self.go_on.wait(timeout=30)
+                self.go_on.wait(timeout=HELD_SECONDS)
             return choose(policy, stats, fidelities)
 
         monkeypatch.setattr(MFUCB, "choose", slow)
@@ -37,7 +39,7 @@ def in_thread(work):
 @pytest.fixture
 def short_wait():
     """What must not wait is done long before this."""
-    return 20.0
+    return 100.0
 
 
 def test_a_long_ask_holds_up_its_own_experiment_alone(tmp_path, monkeypatch, short_wait):
@@ -46,14 +48,14 @@ def test_a_long_ask_holds_up_its_own_experiment_alone(tmp_path, monkeypatch, sho
         busy.set_policy(MFUCB(rho=7))
         held = Held(monkeypatch)
         asking = in_thread(busy.ask)
-        held.waiting.wait(timeout=30)
+        held.waiting.wait(timeout=HELD_SECONDS)
         done = in_thread(lambda: [play_some(other, 5), other.status(), make(store, "third").ask(), store.list()])
         done.join(timeout=short_wait)
         assert not done.is_alive()
         store.delete("other", confirm="other")
         assert asking.is_alive()
         held.go_on.set()
-        asking.join(timeout=30)
+        asking.join(timeout=HELD_SECONDS)
         assert busy.pending_count == 1
 
 
@@ -64,7 +66,7 @@ def slow_reading(monkeypatch, name):
     def slow(connection, of):
         if of.name == name:
             waiting.set()
-            go_on.wait(timeout=30)
+            go_on.wait(timeout=HELD_SECONDS)
         return read(connection, of)
 
     monkeypatch.setattr(logged_experiment, "read_all", slow)
@@ -79,13 +81,13 @@ def test_opening_one_does_not_hold_up_opening_another(tmp_path, monkeypatch, sho
         waiting, go_on = slow_reading(monkeypatch, "long")
         found = []
         opening = [in_thread(lambda: found.append(store.open("long"))) for _ in range(2)]
-        waiting.wait(timeout=30)
+        waiting.wait(timeout=HELD_SECONDS)
         done = in_thread(lambda: [play_some(store.open("other"), 5), make(store, "new")])
         done.join(timeout=short_wait)
         assert not done.is_alive()
         go_on.set()
         for thread in opening:
-            thread.join(timeout=30)
+            thread.join(timeout=HELD_SECONDS)
         assert found[0] is found[1]
 
 
@@ -98,12 +100,12 @@ def test_reading_again_after_a_failure_holds_up_one_experiment_alone(tmp_path, m
                 long.note("not kept")
         waiting, go_on = slow_reading(monkeypatch, "long")
         reading = in_thread(long.status)
-        waiting.wait(timeout=30)
+        waiting.wait(timeout=HELD_SECONDS)
         done = in_thread(lambda: play_some(other, 5))
         done.join(timeout=short_wait)
         assert not done.is_alive()
         go_on.set()
-        reading.join(timeout=30)
+        reading.join(timeout=HELD_SECONDS)
 
 
 def _refuse():
@@ -125,13 +127,13 @@ def test_work_that_stands_on_a_failed_group_is_refused(tmp_path, monkeypatch):
                 errors.append(str(error))
 
         asking = in_thread(ask)
-        held.waiting.wait(timeout=30)
+        held.waiting.wait(timeout=HELD_SECONDS)
         with monkeypatch.context() as patch:
             patch.setattr(writer, "_append_all", lambda *_: _refuse())
             with pytest.raises(StoreUnavailable, match="no space left"):
                 other.note("fails")
         held.go_on.set()
-        asking.join(timeout=30)
+        asking.join(timeout=HELD_SECONDS)
         assert errors == [f"{store.name}: a write before this one failed, and this one was not made: try again"]
         assert experiment.pending_count == 0
         assert experiment.ask().arm == 0
@@ -163,7 +165,7 @@ def test_many_threads_on_many_experiments_while_commits_fail(place, monkeypatch,
 
         threads = [in_thread(lambda n=name, i=i: work(n, i)) for name in kept for i in range(3)]
         for thread in threads:
-            thread.join(timeout=120)
+            thread.join(timeout=HELD_SECONDS)
         monkeypatch.undo()
         assert {name: len(ids) for name, ids in kept.items()} == dict.fromkeys(kept, 45)
         states = {name: seen(store.open(name)) for name in kept}
@@ -177,7 +179,7 @@ def test_many_threads_on_many_experiments_while_commits_fail(place, monkeypatch,
 
 
 def _until_kept(verb):
-    end = time.monotonic() + 60
+    end = time.monotonic() + HELD_SECONDS
     while True:
         try:
             return verb()
@@ -196,4 +198,4 @@ def test_plays_are_those_of_memory_whoever_else_is_at_work(tmp_path):
             assert (play.arm, play.fidelity) == (same.arm, same.fidelity)
             one.tell(play, turn % 3 / 3)
             plain.tell(same, turn % 3 / 3)
-        noise.join(timeout=60)
+        noise.join(timeout=HELD_SECONDS)

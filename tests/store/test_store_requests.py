@@ -21,6 +21,16 @@ def test_creating_is_bound_to_its_content(place):
             make(store, request_key="k")
 
 
+def test_creating_again_does_not_give_the_next_one_of_that_name(place):
+    with Store(place) as store:
+        make(store, request_key="k")
+        store.delete("exp", confirm="exp")
+        other = make(store, capital=7)
+        with pytest.raises(UnknownExperiment, match="'exp' of this request was deleted; there is another one now"):
+            make(store, request_key="k")
+        assert store.open("exp").id == other.id
+
+
 def test_deleting_again_spares_the_next_one_of_that_name(place):
     with Store(place) as store:
         make(store)

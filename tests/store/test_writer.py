@@ -170,11 +170,14 @@ class TestManyThreads:
         with Store(tmp_path / "store.db") as store:
             experiment = make(store, arms=8)
             plays = experiment.ask(200)
-            commits = []
+            commits: list[int] = []
             inner = store.writer()._commit
 
             def counted(group):
-                time.sleep(0.005)  # a disk that takes its time, on any machine
+                deadline = time.monotonic() + 60  # a disk that takes its time, until all have come who can
+                while len(group) + store.writer().waiting() < sum(thread.is_alive() for thread in threads):
+                    assert time.monotonic() < deadline
+                    time.sleep(0.001)
                 commits.append(len(group))
                 inner(group)
 

@@ -26,6 +26,7 @@ from tests.support.wire import Wire
 REPLACED_SECONDS = 5.0  # within which another service must answer for whatever the disturbed one had
 AWAY = (0.5, 8.0)  # the shortest and longest time, in seconds, that a service is stopped or cut off
 NUMBER = 3
+PATIENCE = 120.0  # seconds, with a service that has to answer sooner or later: in time is another question
 
 
 class Taken(NamedTuple):
@@ -147,7 +148,7 @@ def _disturb(
 def _owners(fleet: Fleet) -> dict[str, int]:
     """Which service owns which experiment, as far as they are settled."""
     numbers = {service.url: number for number, service in enumerate(fleet.services)}
-    with mfb.connect(fleet.url, patience=4 * REPLACED_SECONDS) as store:
+    with mfb.connect(fleet.url, patience=PATIENCE) as store:
         entries = store.services()
     return {name: numbers[one.address] for one in entries for name in one.experiments if one.address in numbers}
 
@@ -159,7 +160,7 @@ def _ask_other(fleet: Fleet, load: crash.Load, victim: int, fault: tuple[str, in
     load.diaries.append(diary)
     diary.keys[key] = 1
     try:
-        with mfb.connect(fleet.services[(victim + 1) % NUMBER].url, patience=4 * REPLACED_SECONDS) as store:
+        with mfb.connect(fleet.services[(victim + 1) % NUMBER].url, patience=PATIENCE) as store:
             diary.plays[key] = RemoteExperiment(store._transport, name).ask(1, request_key=key, lease=0.2)
     except mfb.StoreUnavailable as error:
         load.problems.append(f"after {way} nobody answered for {name}: {error}")

@@ -86,10 +86,36 @@ class Marking:
         return noisy(play)
 
 
-class OneByOne(Marking):
-    """The later the arm, the more time it takes; the one that dies does so then."""
+class DyingLast(Marking):
+    """The arm that dies does so when a file is there: when all others have ended."""
+
+    def __init__(self, folder, go):
+        super().__init__(folder, 0.0)
+        self.go = go
 
     def __call__(self, play):
         reward = super().__call__(play)
-        time.sleep(self.seconds * play.arm)
-        return misbehaving(play) if play.label == "dies" else reward
+        if play.label != "dies":
+            return reward
+        _wait_for(self.go)
+        return misbehaving(play)
+
+
+class Waiting(Marking):
+    """One play, by its number, goes on when a file is there."""
+
+    def __init__(self, folder, seconds, number, go):
+        super().__init__(folder, seconds)
+        self.number, self.go = number, go
+
+    def __call__(self, play):
+        reward = super().__call__(play)
+        if play_number(play) == self.number:
+            _wait_for(self.go)
+        return reward
+
+
+def _wait_for(file):
+    end = time.monotonic() + 120
+    while not file.exists() and time.monotonic() < end:
+        time.sleep(0.01)

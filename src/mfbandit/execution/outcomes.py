@@ -2,16 +2,17 @@
 
 import logging
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass
 from pathlib import Path
+from typing import Protocol, runtime_checkable
 
 from mfbandit.core import Play, Reward
 from mfbandit.errors import Conflict, InvalidArgument, StoreError, StoreUnavailable, UnknownPlay
 from mfbandit.execution.attempt import SeededPlay
 from mfbandit.execution.spool import Outcome, Spool
-from mfbandit.experiment import AnyExperiment
+from mfbandit.experiment import AnyExperiment, ArmSetAside, Failed, Record
 
 RETRY_SECONDS = 2.0  # between attempts to tell what could not be told
 RETRY_PATIENCE_SECONDS = 5.0  # to wait for a service in such an attempt
@@ -116,11 +117,12 @@ class OutcomeRecorder:
         """Fail plays for a reason that is not their arms' fault: no arm is set aside for it."""
         if not plays:
             return
-        before = set(self._experiment.set_aside)
+        events, before = _events(self._experiment), set(self._experiment.set_aside)
         for play in plays:
             with suppress(Conflict, UnknownPlay):
                 self._experiment.fail(play)
-        for arm in set(self._experiment.set_aside) - before:
+        after = set(self._experiment.set_aside)
+        for arm in after - before if events is None else after & _set_aside_by(self._experiment, plays, events):
             with suppress(InvalidArgument):  # another worker that ended, too, was faster
                 self._experiment.restore_arm(arm)
         log.warning("%d pending play%s given up; another run can go on", len(plays), "s" * (len(plays) > 1))
@@ -165,6 +167,32 @@ class OutcomeRecorder:
             log.warning("the failure of play %s was not accepted: %s", play.id, conflict)
         if play.arm in set(experiment.set_aside) - before:
             log.warning("arm %r is set aside after three failures in a row; `restore_arm` brings it back", play.label)
+
+
+@runtime_checkable
+class HasRecords(Protocol):
+    """An experiment whose log others write as well, and that can be read from some event on."""
+
+    def records(self, after: int = 0) -> Iterator[Record]:
+        """Events with their numbers; those after number ``after``."""
+        ...
+
+
+def _events(experiment: AnyExperiment) -> int | None:
+    """Return how long the log is; None where nobody else writes to it."""
+    return experiment.status()["events"] if isinstance(experiment, HasRecords) else None
+
+
+def _set_aside_by(experiment: AnyExperiment, plays: Sequence[Play], after: int) -> set[int]:
+    """Return the arms that were set aside for the failures of these plays, and by those of no other worker."""
+    ours, arms, last = {int(play.id.rpartition("-")[2]) for play in plays}, set[int](), None
+    for record in experiment.records(after) if isinstance(experiment, HasRecords) else ():
+        event = record.event
+        if isinstance(event, ArmSetAside):
+            by_us = isinstance(last, Failed) and last.play in ours
+            arms = arms | {event.arm} if by_us else arms - {event.arm}
+        last = event
+    return arms
 
 
 def describe_play(play: Play) -> str:

@@ -29,6 +29,7 @@ CONNECT_SECONDS = 2.0
 KEEP_ALIVE_SECONDS = 2.0  # less than for how long the other side keeps a connection
 POOLS = 16  # of connections: a pool takes time for each request that grows with the number of its connections
 MAX_CONNECTIONS_PER_POOL = 32
+WHOLE_BYTES = 1 << 20  # of an answer that is passed back when all of it is there
 # Of a connection and not of what is sent over it, or made anew by this service.
 _NOT_PASSED_ON = {b"host", b"connection", b"keep-alive", b"te", b"upgrade", b"expect", b"transfer-encoding"} | {
     b"content-length",
@@ -62,6 +63,9 @@ class Peers:
     async def pass_on(self, peer: ServiceEntry, scope: Scope, body: bytes, send: Send) -> None:
         """Let another service answer a request.
 
+        If the answer breaks off after a part of it was passed back, nothing more is sent, and the server cuts the
+        connection: it can neither be begun again nor be ended.
+
         Args:
             peer: the other one.
             scope: of the request, checked already.
@@ -74,11 +78,14 @@ class Peers:
         """
         if not self._is_here(peer.id):
             raise NotDelivered(f"the service at {peer.address} has gone")
+        watched = _Watched(send)
         with anyio.CancelScope() as limits:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch, peer, limits)
-                answered = await self._exchange(peer, scope, body, send)
+                answered = await self._exchange(peer, scope, body, watched)
                 tasks.cancel_scope.cancel()
+        if watched.begun:
+            return
         if limits.cancelled_caught:
             raise NotAnswered(f"the service at {peer.address} has gone")
         if answered is not None:
@@ -96,14 +103,12 @@ class Peers:
 
     async def _exchange(self, peer: ServiceEntry, scope: Scope, body: bytes, send: Send) -> Exception | None:
         """Send and pass back; return what went wrong, as an error raised here would come in a group."""
-        started = False
         try:
             pool = self._next_pool()
             answer = await pool.send(_request(pool, peer, scope, body), stream=True)
             try:
                 if answer.status_code == HTTPStatus.MISDIRECTED_REQUEST:
                     return NotDelivered(f"the service at {peer.address} is another one, or does not have it any more")
-                started = True
                 await _pass_back(answer, send)
             finally:
                 await answer.aclose()
@@ -112,8 +117,6 @@ class Peers:
                 f"the service at {peer.address} cannot be reached: {str(error) or type(error).__name__}"
             )
         except httpx.HTTPError as error:
-            if started:
-                raise  # the answer ends in the middle, and the server cuts the connection
             return NotAnswered(f"{peer.address} does not answer: {str(error) or type(error).__name__}")
         return None
 
@@ -145,12 +148,27 @@ def _request(pool: httpx.AsyncClient, peer: ServiceEntry, scope: Scope, body: by
     return pool.build_request(scope["method"], url, headers=headers, content=body)
 
 
+class _Watched:
+    """Sends, and knows whether anything was sent."""
+
+    def __init__(self, send: Send) -> None:
+        self._send, self.begun = send, False
+
+    async def __call__(self, message: Message) -> None:
+        self.begun = True
+        await self._send(message)
+
+
 async def _pass_back(answer: httpx.Response, send: Send) -> None:
+    """Pass an answer back: all of it at once, or piece by piece where it is long or nobody knows how long."""
+    whole = int(answer.headers.get("content-length", WHOLE_BYTES + 1)) <= WHOLE_BYTES
+    content = b"".join([chunk async for chunk in answer.aiter_raw()]) if whole else b""
     headers = [(name.lower(), value) for name, value in answer.headers.raw if name.lower() not in _NOT_PASSED_BACK]
     await send({"type": "http.response.start", "status": answer.status_code, "headers": headers})
-    async for chunk in answer.aiter_raw():
-        await send({"type": "http.response.body", "body": chunk, "more_body": True})
-    await send({"type": "http.response.body", "body": b""})
+    if not whole:
+        async for chunk in answer.aiter_raw():
+            await send({"type": "http.response.body", "body": chunk, "more_body": True})
+    await send({"type": "http.response.body", "body": content})
 
 
 async def whole_body(receive: Receive) -> bytes | None:

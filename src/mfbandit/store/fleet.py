@@ -149,11 +149,13 @@ class Fleet:
         """
         with self._one_by_one.of(name):
             found, place = self._opened.get(name), self.find(name)
-            if found is not None and found.is_current():
+            if found is not None and not found.drop():  # else whoever reads it again has to open it anew
                 left = found.leave(lambda end: _hand_over(end, service))
                 self._opened.pop(name, None)  # first: nobody can use it any more, also if this cannot be kept
                 left.wait()
-            elif place is not None and place.owner is not None and place.owner.id == self.id:
+                return
+            self._opened.pop(name, None)
+            if place is not None and place.owner is not None and place.owner.id == self.id:
                 self._store.write(_hand_over(LogEnd(place.experiment, 0, 0, place.epoch), service))
 
     def _drop_lost(self) -> None:

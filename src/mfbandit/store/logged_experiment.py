@@ -141,6 +141,7 @@ class LoggedExperiment:
         self.home, self.name = home, name
         self._given_policy, self._given_fidelities = policy, fidelities
         self._deleted = self._left = False
+        self._away = 0, 0.0  # the end of the log when it was taken over, and for how long nobody had been there
         self.expiries = 0  # leases that ran out since it was opened here
         self._lock = threading.RLock()
         self._generation = home.generation()
@@ -340,7 +341,8 @@ class LoggedExperiment:
             folded.owed = self.home.outages.seconds_after(last, folded.outages_seen)
             if claim is not None:
                 end.epoch = claim.epoch
-                folded.owed += claim.away
+                self._away = (end.head, claim.away) if claim.away else self._away
+                folded.owed += self._away[1] if self._away[0] == end.head else 0.0  # as long as nothing was written
             folded.core.folded.apply_all(log)
             folded.leases.apply_all(log)
             folded.imports.apply_all(log)

@@ -34,7 +34,8 @@ _THERE = (
     "AND database = (SELECT oid FROM pg_database WHERE datname = current_database()))"
 )
 _END = f"UPDATE mfbandit_services SET ended = {NOW}"  # noqa: S608 - our own words
-_EXPIRED = f"ended IS NULL AND ({_SILENT} > ? OR ({_SILENT} > {GONE_SECONDS} AND NOT {_THERE}))"
+_GONE = f"abs({_SILENT}) > {GONE_SECONDS} AND NOT {_THERE}"  # below zero: the clock was set back since
+_EXPIRED = f"ended IS NULL AND ({_SILENT} > ? OR ({_GONE}))"
 
 
 class ServiceEntry(NamedTuple):

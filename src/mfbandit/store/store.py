@@ -15,7 +15,7 @@ from typing import Any, Self
 from mfbandit._internal.limits import DEFAULT_LEASE_SECONDS, MAX_ITEMS_PER_REQUEST
 from mfbandit._internal.validation import whole
 from mfbandit.core import Fidelities
-from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError
+from mfbandit.errors import Conflict, InvalidArgument, NotAllowed, StoreError, UnknownExperiment
 from mfbandit.experiment import HalfLife, Sure
 from mfbandit.policies import Policy
 from mfbandit.store.commits import new_experiment_id
@@ -189,8 +189,8 @@ class Store:
             if not self._made_by(name, request_key, text):
 
                 def job(connection: Connection) -> None:
-                    self._insert(connection, name, definition, request_key)
-                    keep_request(connection, text)
+                    number = self._insert(connection, name, definition, request_key)
+                    keep_request(connection, text, experiment=number)
 
                 self.write(job)
         return self.open(name, policy=policy, fidelities=fidelities)
@@ -448,20 +448,25 @@ class Store:
 
     def _made_by(self, name: str, request_key: str | None, text: str | None) -> bool:
         """Whether this very request made it before; any other one of that name is in the way."""
-        if self.done(text) is not None:
-            return True
+        done = self.done(text)
         with closing(self.read()) as connection:
             found = find_entry(connection, name)
+        if done is not None:
+            if found is not None and done.get("experiment", found.id) != found.id:
+                raise UnknownExperiment(f"experiment {name!r} of this request was deleted; there is another one now")
+            return True
         if found is not None and (request_key is None or found.request != request_key):
             raise Conflict(f"Experiment {name!r} already exists in {self.name}")
         return found is not None
 
-    def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> None:
+    def _insert(self, connection: Connection, name: str, definition: str, request: str | None) -> int:
         columns = ("id", "name", "created", "definition", "request", "head", "digest")
         created = float(self._clock())
         digest = first_digest(name, definition, created, request)
-        row = (new_experiment_id(connection), name, created, definition, request, 0, digest)
+        number = new_experiment_id(connection)
+        row = (number, name, created, definition, request, 0, digest)
         connection.insert("mfbandit_experiments", columns, [row])
+        return number
 
 
 def _delete(connection: Connection, experiment: int) -> None:

@@ -298,14 +298,19 @@ class Writer:
         """
         with suppress(StoreError):
             self._connection = self._connect()
-            with self._lock:
-                self.generation += 1
+            self._forget_what_was_read()
+
+    def _forget_what_was_read(self) -> None:
+        with self._lock:
+            self.generation += 1
 
     def _connect(self, *, accept_loss: bool = False) -> Connection:
         try:
             held = self._database.hold(self._purpose, accept_loss=accept_loss)
             connection = self._stack.enter_context(held)
             new = prepare(self._database, connection)
+            if self._commits is not None:
+                self._forget_what_was_read()  # before the row is fresh again: others may have written meanwhile
             self._commits = self._row.begin(connection, self._commits)
             self._certain = True
             self._unused = self._commits if new else None
