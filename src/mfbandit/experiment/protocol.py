@@ -234,6 +234,10 @@ class AnyExperiment(Protocol):
         """Whether the assumed biases hold, by all results so far."""
         ...
 
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out."""
+        ...
+
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm."""
         ...
@@ -268,9 +272,10 @@ class AnyExperiment(Protocol):
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
-        """Take in the result of a play, in any order: a reward, successes and trials, or a mean and its weight."""
+        """Take in the result of a play, in any order: a reward, successes and trials, or a mean and its weight; of a block, if given."""
         ...
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:

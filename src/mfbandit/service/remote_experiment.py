@@ -289,6 +289,10 @@ class RemoteExperiment:
         stats = without_drifted(stats_from(known), [(m, arm) for m, arm in known["drifted"]])
         return audit(stats, fidelities_from_record(known["fidelities"]), known["arms"])
 
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out."""
+        return {name: float(effect) for name, effect in self._get("/blocks")["effects"].items()}
+
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm."""
         return tuple(drift_from_record(one) for one in self._get("/drift")["drift"])
@@ -367,10 +371,11 @@ class RemoteExperiment:
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order."""
-        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd, block=block)
         self.tell_many([(play, given, cost)], request_key=request_key)
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:

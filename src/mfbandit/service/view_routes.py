@@ -170,6 +170,11 @@ def _add_answers(app: FastAPI, store: Store) -> None:
         """List the means that have changed: arm, fidelity, since when, and the means before and after."""
         return answer({"drift": [drift_record(one) for one in store.open(name).drift()]})
 
+    @app.get("/api/experiments/{name}/blocks", tags=["views"])
+    def blocks(name: ExperimentName) -> Response:
+        """Show by how much results in each block are above those elsewhere; results without a block are of ""."""
+        return answer({"effects": store.open(name).block_effects()})
+
 
 def _listed(array: IntArray | FloatArray | BoolArray | None) -> list[Any] | None:
     return None if array is None else list(array.tolist())
@@ -186,4 +191,5 @@ def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
         return jsonl(experiment.records(), experiment.id)
     batches = experiment.observations_at != experiment.results_at
-    return plays_csv(experiment.records(), experiment.id, experiment.arms, batches=batches)
+    known, arms = experiment.records(), experiment.arms
+    return plays_csv(known, experiment.id, arms, batches=batches, blocks=bool(experiment.block_effects()))

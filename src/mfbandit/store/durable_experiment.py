@@ -355,6 +355,10 @@ class DurableExperiment:
         """Whether the assumed biases hold, by all results so far."""
         return self._read(lambda core: core.audit())
 
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out."""
+        return self._read(lambda core: core.block_effects())
+
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm."""
         return self._read(lambda core: core.drift())
@@ -436,10 +440,11 @@ class DurableExperiment:
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order; a late one after its lease ran out, too."""
-        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd, block=block)
         again = _repeatable(request_key, (), "tell", [(play, given, cost)])
         self._keep(lambda core: core.tell(play, given, cost), request=again)
 
