@@ -31,7 +31,7 @@ def ask(
 
 
 @on_experiment
-def tell(
+def tell(  # noqa: PLR0913, PLR0917 - options of a command
     call: Call,
     play: PlayId,
     reward: Annotated[

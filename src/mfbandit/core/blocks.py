@@ -12,8 +12,8 @@ and block enter by their number n_ki and their mean alone. With the values a eli
 which is solved by conjugate gradients: no matrix is made, and arms and blocks may be many.
 
 The difference of arms j and k then has the variance σ²(1/n_j + 1/n_k + uᵀM⁻¹u), where u are the shares of their
-results in each block, those of k minus those of j (:func:`block_spread`). Arms that were played alike in all blocks lose
-nothing. Arms that share no block, not even through others, have next to nothing to be compared by.
+results in each block, those of k minus those of j (:func:`block_spread`). Arms that were played alike in all blocks
+lose nothing. Arms that share no block, not even through others, have next to nothing to be compared by.
 """
 
 import numpy as np
@@ -23,6 +23,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 NOISE_TO_BLOCK_VARIANCE = 0.5  # the variance of one result's noise over that of block effects; it shrinks the effects
 MAX_ITERATIONS = 500
 PRECISION = 1e-12  # of the solution, relative
+SMALLEST_SIZE = 1e-280  # of what is left, squared: below it numbers lose their digits
 
 
 def block_effects(arms: IntArray, blocks: IntArray, numbers: FloatArray, sums: FloatArray) -> FloatArray:
@@ -44,17 +45,17 @@ def block_effects(arms: IntArray, blocks: IntArray, numbers: FloatArray, sums: F
     """
     by_arm, ridged = np.bincount(arms, numbers), np.bincount(blocks, numbers) + NOISE_TO_BLOCK_VARIANCE
     means = np.bincount(arms, sums) / np.where(by_arm > 0, by_arm, 1.0)
-    left = np.bincount(blocks, sums - numbers * means[arms])
+    left: FloatArray = np.bincount(blocks, sums - numbers * means[arms])
 
     def times(effects: FloatArray) -> FloatArray:
         in_arms = np.bincount(arms, numbers * effects[blocks]) / np.where(by_arm > 0, by_arm, 1.0)
         product: FloatArray = ridged * effects - np.bincount(blocks, numbers * in_arms[arms])
         return product
 
-    effects = np.zeros(len(ridged))
-    scaled = left / ridged
+    effects: FloatArray = np.zeros(len(ridged))
+    scaled: FloatArray = left / ridged
     towards, size = scaled, float((left * scaled).sum())
-    enough = size * PRECISION * PRECISION
+    enough = max(size * PRECISION * PRECISION, SMALLEST_SIZE)
     for _ in range(MAX_ITERATIONS):
         if size <= enough:
             break

@@ -151,8 +151,9 @@ class BlockSums:
         """
         numbers = np.frombuffer(self._numbers) / unit
         there = numbers > 0
-        keys = (np.frombuffer(column, np.int64)[there] for column in (self._fidelities, self._arms, self._blocks))
-        return BlockCells(*keys, numbers[there], np.frombuffer(self._sums)[there] / unit)
+        columns = (self._fidelities, self._arms, self._blocks)
+        fidelities, arms, blocks = (np.frombuffer(column, np.int64)[there] for column in columns)
+        return BlockCells(fidelities, arms, blocks, numbers[there], np.frombuffer(self._sums)[there] / unit)
 
     def effects(self, unit: float = 1.0) -> FloatArray:
         """Return by how much results in each block are above those elsewhere, in the order of ``names``.

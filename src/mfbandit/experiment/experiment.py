@@ -674,7 +674,7 @@ class Experiment:
         """
         return plays_until_exhausted(self, until)
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,

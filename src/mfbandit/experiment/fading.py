@@ -55,7 +55,7 @@ class Fading:
     @property
     def unit(self) -> float:
         """What a new observation weighs."""
-        return 2.0**self._exponent
+        return float(2.0**self._exponent)
 
     def is_due(self, now: float) -> bool:
         """Whether enough time has passed to write it down."""

@@ -262,7 +262,7 @@ class AnyExperiment(Protocol):
         """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         ...
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,
@@ -275,7 +275,7 @@ class AnyExperiment(Protocol):
         block: str | None = None,
         request_key: str | None = None,
     ) -> None:
-        """Take in the result of a play, in any order: a reward, successes and trials, or a mean and its weight; of a block, if given."""
+        """Take in the result of a play, in any order: a reward, successes and trials, or a mean and its weight."""
         ...
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:

@@ -11,6 +11,7 @@ from mfbandit._internal.limits import (
     EXPERIMENT_NAME_PATTERN,
     MAX_ARM_NAME_LENGTH,
     MAX_ARMS,
+    MAX_BLOCK_LENGTH,
     MAX_CLASS_NAME_LENGTH,
     MAX_FIDELITIES,
     MAX_IMPORT_ID_LENGTH,
@@ -21,7 +22,6 @@ from mfbandit._internal.limits import (
     MAX_REQUEST_KEY_LENGTH,
     MAX_TOKEN_NAME_LENGTH,
     MAX_WEIGHT,
-    MAX_BLOCK_LENGTH,
 )
 from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.core import Reward, observed

@@ -430,7 +430,7 @@ class DurableExperiment:
         """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         return plays_until_exhausted(self, until)
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,
