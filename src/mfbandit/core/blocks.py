@@ -45,7 +45,7 @@ def block_effects(arms: IntArray, blocks: IntArray, numbers: FloatArray, sums: F
     """
     by_arm, ridged = np.bincount(arms, numbers), np.bincount(blocks, numbers) + NOISE_TO_BLOCK_VARIANCE
     means = np.bincount(arms, sums) / np.where(by_arm > 0, by_arm, 1.0)
-    left: FloatArray = np.bincount(blocks, sums - numbers * means[arms])
+    left = np.asarray(np.bincount(blocks, sums - numbers * means[arms]), dtype=np.float64)
 
     def times(effects: FloatArray) -> FloatArray:
         in_arms = np.bincount(arms, numbers * effects[blocks]) / np.where(by_arm > 0, by_arm, 1.0)
@@ -69,29 +69,26 @@ def block_effects(arms: IntArray, blocks: IntArray, numbers: FloatArray, sums: F
     return effects
 
 
-def block_spread(arms: IntArray, blocks: IntArray, numbers: FloatArray, arm: int) -> FloatArray:
-    r"""Compute uᵀM⁻¹u for each arm against one: what not knowing the blocks adds to the variance of their difference.
+def block_spread(arms: IntArray, blocks: IntArray, numbers: FloatArray, like: IntArray) -> FloatArray:
+    r"""Compute uᵀM⁻¹u for each arm: what not knowing the blocks adds to the variance of its difference from another.
 
     Args:
-        arms: the arm of each cell; shape (N,).
+        arms: the arm of each cell; shape (N,). Every arm has a cell.
         blocks: the block of each cell; shape (N,).
         numbers: how many results the cell has, above 0; shape (N,).
-        arm: the one that all others are compared with; it has results.
+        like: the arm that each arm is compared with; shape (largest arm + 1,).
 
     Returns:
-        In units of σ², shape (largest arm + 1,); infinite for an arm without results.
+        In units of σ², shape (largest arm + 1,).
 
     >>> arms, blocks = np.array([0, 1, 0, 2]), np.array([0, 0, 1, 2])
-    >>> block_spread(arms, blocks, np.full(4, 100.0), arm=0).round(3).tolist()
+    >>> block_spread(arms, blocks, np.full(4, 100.0), like=np.array([0, 0, 0])).round(3).tolist()
     [0.0, 0.005, 3.0]
     """
     dense = np.zeros((int(arms.max()) + 1, int(blocks.max()) + 1))
     np.add.at(dense, (arms, blocks), numbers)
-    by_arm = dense.sum(axis=1)
-    there = by_arm > 0
-    shares = dense[there] / by_arm[there, None]
-    matrix = np.diag(dense.sum(axis=0) + NOISE_TO_BLOCK_VARIANCE) - dense[there].T @ shares
-    off = shares - dense[arm] / by_arm[arm]
-    added = np.full(len(dense), np.inf)
-    added[there] = np.maximum((off * np.linalg.solve(matrix, off.T).T).sum(axis=1), 0.0)
-    return added
+    shares = dense / dense.sum(axis=1, keepdims=True)
+    matrix = np.diag(dense.sum(axis=0) + NOISE_TO_BLOCK_VARIANCE) - dense.T @ shares
+    off = shares - shares[like]
+    added: FloatArray = (off * np.linalg.solve(matrix, off.T).T).sum(axis=1)
+    return np.maximum(added, 0.0)

@@ -1,5 +1,6 @@
 """Ask and tell: events, the state that they fold to, and the experiment in memory."""
 
+from mfbandit.experiment.block_sums import with_counts
 from mfbandit.experiment.checks import check_is_policy, checked_capital, checked_choice
 from mfbandit.experiment.codec import (
     CODES,
@@ -185,5 +186,6 @@ __all__ = [
     "to_row",
     "told",
     "unpack",
+    "with_counts",
     "without_drifted",
 ]

@@ -1,6 +1,7 @@
 """Results by block, such as days: what a block does to all arms alike is estimated, and taken out of the statistics."""
 
 from array import array
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -10,6 +11,7 @@ from mfbandit.core import Fidelities, Observed, Stats, block_effects, block_spre
 
 MAX_BLOCKS_COMPARED = 400  # beyond them it takes too long to say how sure one is
 MAX_CELLS_COMPARED = 4_000_000
+ROUNDING = 1e-12  # relative: what is lost by it makes no observation less
 
 
 @dataclass(frozen=True, eq=False)
@@ -55,25 +57,55 @@ class BlockCells:
 
         Args:
             stats: adjusted for blocks.
-            arm: that the others are compared with.
+            arm: that the others are compared with, at the highest fidelity that it has results at.
         """
         there = np.flatnonzero(stats.counts[:, arm])
         if not len(there):
             return stats
+        arms = stats.counts.shape[1]
+        return self._compared(stats, lambda rows: np.full(len(rows), int(there[-1]) * arms + arm))
+
+    def fidelities_compared(self, stats: Stats) -> Stats:
+        """Return statistics with as many observations as tell how an arm differs from itself at the highest fidelity.
+
+        Args:
+            stats: adjusted for blocks.
+        """
+        fidelities, arms = stats.counts.shape
+        seen = stats.counts[-1] > 0
+
+        def itself(rows: IntArray) -> IntArray:
+            return np.where(seen[rows % arms], (fidelities - 1) * arms + rows % arms, rows)
+
+        return with_counts(stats, np.zeros_like(stats.counts)) if self.too_many else self._compared(stats, itself)
+
+    def _compared(self, stats: Stats, with_row: Callable[[IntArray], IntArray]) -> Stats:
         fidelities, arms = stats.counts.shape
         rows, places = np.unique(self.rows(arms), return_inverse=True)
-        like = int(np.searchsorted(rows, int(there[-1]) * arms + arm))
+        like = np.searchsorted(rows, with_row(rows))
         added = np.zeros(fidelities * arms)
         added[rows] = block_spread(places, self.blocks, self.numbers, like)
-        known = stats.counts > 0
-        worth = 1.0 / (1.0 / np.maximum(stats.counts, 1) + added.reshape(fidelities, arms))
-        counts = np.where(known, np.minimum(np.floor(worth * (1 + 1e-12)), stats.counts), 0).astype(np.int64)
-        kept = counts / np.maximum(stats.counts, 1)
-        extra = None if stats.extra is None else counts - np.minimum(stats.results, counts)
-        unseen = None if stats.unseen is None or extra is None else np.minimum(stats.unseen, extra)
-        return replace(
-            stats, counts=counts, sums=stats.sums * kept, squares=stats.squares * kept, extra=extra, unseen=unseen
-        )
+        known = np.maximum(stats.counts, 1)
+        worth = 1.0 / (1.0 / known + added.reshape(fidelities, arms))
+        return with_counts(stats, np.minimum(np.floor(worth * (1 + ROUNDING)).astype(np.int64), stats.counts))
+
+
+def with_counts(stats: Stats, counts: IntArray) -> Stats:
+    """Return statistics of the same means with fewer observations.
+
+    Args:
+        stats: what there is.
+        counts: observations, at most those that there are; shape (M, K).
+
+    >>> stats = replace(Stats.empty(1, 1), counts=np.array([[4]]), sums=np.array([[2.0]]))
+    >>> with_counts(stats, np.array([[2]])).sums.tolist()
+    [[1.0]]
+    """
+    kept = counts / np.maximum(stats.counts, 1)
+    extra = None if stats.extra is None else counts - np.minimum(stats.results, counts)
+    unseen = None if stats.unseen is None or extra is None else np.minimum(stats.unseen, extra)
+    sums, squares = stats.sums * kept, stats.squares * kept
+    return replace(stats, counts=counts, sums=sums, squares=squares, extra=extra, unseen=unseen)
 
 
 class BlockSums:

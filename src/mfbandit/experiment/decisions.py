@@ -75,7 +75,7 @@ class Decisions:
     def _still_open(self, state: State, rule: Sure) -> bool:
         """Whether the rival that was not ruled out the last time clearly is not ruled out now."""
         noise, rival, stats = noise_of(state.fidelities), self._rival, state.stats
-        if rival is None or noise is None or not stats.active[rival] or _some_dropped(state) or state.adjusts:
+        if rival is None or noise is None or not stats.active[rival] or state.adjusts or _some_dropped(state):
             return False
         best = self._experiment.best()
         if best == rival:

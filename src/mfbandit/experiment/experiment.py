@@ -577,7 +577,7 @@ class Experiment:
         >>> exp.audit().alarm
         False
         """
-        return audit(without_drifted(self._state.stats, self._state.stale), self._state.fidelities, self.arms)
+        return audit(without_drifted(self._state.bias_stats, self._state.stale), self._state.fidelities, self.arms)
 
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm; see :mod:`mfbandit.core.drift`.
@@ -1341,7 +1341,7 @@ class Experiment:
     def _test_biases(self) -> None:
         """Say so in the log if results so far refute what is assumed from now on."""
         if uses_biases(self._state.policy):
-            found = refuting(without_drifted(self._state.stats, self._state.stale), self._state.fidelities)
+            found = refuting(without_drifted(self._state.bias_stats, self._state.stale), self._state.fidelities)
             self._say_refuted([one for one in found if one[:2] not in self._state.refuted])
 
     def _decide(self) -> None:

@@ -141,6 +141,11 @@ class Findings:
         return replace(found, kind="estimate", why=why, level=surest, assumes=self._less_assumed(known), results=used)
 
     @property
+    def bias_stats(self) -> Stats:
+        """What the test of the biases looks at."""
+        return self.stats if self.blocks is None else self.blocks.fidelities_compared(self.stats)
+
+    @property
     def _proved(self) -> bool:
         """Whether what is said can be proved, as far as blocks and memory go."""
         return self.memory is None and self.blocks is None
@@ -161,7 +166,10 @@ class Findings:
         """Count fewer observations of arms that were seen in other blocks than the one they are compared with."""
         if self.blocks is None:
             return self
-        return replace(self, stats=self.blocks.compared_with(self.stats, arm))
+        known = self.fidelities.concentration is not None
+        unfit = frozenset(np.flatnonzero(~self._counted()).tolist()) if known else frozenset()
+        compared = self.blocks.compared_with(self.stats, arm)
+        return replace(self, stats=compared, refuted=self.refuted | unfit, blocks=None)
 
     def _confidence(self, best: int, level: float) -> Confidence:
         known = self.fidelities.concentration is not None and has_evidence(self.fidelities.tails[-1])
@@ -368,7 +376,7 @@ class Findings:
     def _counted(self) -> BoolArray:
         """Which fidelities count: those of known noise and known biases that no arm's results refute; shape (M,)."""
         top = len(self.fidelities) - 1
-        same = without_drifted(self.stats, self.drifted)
+        same = without_drifted(self.bias_stats, self.drifted)
         now = {fidelity for fidelity, *_ in refuting(same, self.fidelities)}  # also if the policy uses no biases
         trusted = [
             has_evidence(tail) and m not in self.refuted | now and (m == top or self.fidelities.biases is not None)

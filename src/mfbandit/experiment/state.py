@@ -171,6 +171,12 @@ class State:
         return self.blocks.cells(self._unit) if self.blocks is not None and self.blocks.adjusts else None
 
     @property
+    def bias_stats(self) -> Stats:
+        """What the test of the biases looks at: with fewer observations, where fidelities were seen in other blocks."""
+        cells = self.block_cells()
+        return self.stats if cells is None else cells.fidelities_compared(self.stats)
+
+    @property
     def block_effects(self) -> dict[str, float]:
         """By how much results in each block are above those elsewhere; 0 where there is one."""
         if self.blocks is None:

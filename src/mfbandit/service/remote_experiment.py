@@ -55,6 +55,7 @@ from mfbandit.experiment import (
     stop_from_record,
     stop_record,
     to_record,
+    with_counts,
     without_drifted,
 )
 from mfbandit.policies import Policy
@@ -286,7 +287,9 @@ class RemoteExperiment:
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         known = self._get("/stats")
-        stats = without_drifted(stats_from(known), [(m, arm) for m, arm in known["drifted"]])
+        stats, compared = stats_from(known), integers(known.get("compared"))
+        stats = stats if compared is None else with_counts(stats, compared)
+        stats = without_drifted(stats, [(m, arm) for m, arm in known["drifted"]])
         return audit(stats, fidelities_from_record(known["fidelities"]), known["arms"])
 
     def block_effects(self) -> dict[str, float]:

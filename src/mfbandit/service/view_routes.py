@@ -69,6 +69,7 @@ def add_views(app: FastAPI, store: Store) -> None:
 
         ``extra`` are observations beyond the first of each result, and ``unseen`` those of them of unknown spread; both
         are null where every result is one observation. ``drifted`` are the means that have changed: fidelity and arm.
+        ``compared`` are the observations that the test of the biases counts; null where there are no two blocks.
         Policy, fidelities and the names of arms are of the same moment.
         """
         experiment = store.open(name)
@@ -76,10 +77,11 @@ def add_views(app: FastAPI, store: Store) -> None:
             stats, labels = experiment.stats, experiment.arms
             policy, fidelities = experiment.policy, experiment.fidelities
             fades = experiment.memory is not None and experiment.memory.fades
+            compared = experiment.compared
             drifted = [] if fades else [[one.fidelity, one.arm] for one in experiment.drift()]
         arrays = {name: _listed(getattr(stats, name)) for name in STATS_ARRAYS}
         records = {"policy": policy_record(policy), "fidelities": fidelities_record(fidelities)}
-        return answer({**arrays, "arms": labels, "drifted": drifted, **records})
+        return answer({**arrays, "arms": labels, "drifted": drifted, "compared": _listed(compared), **records})
 
     @app.get("/api/experiments/{name}/bounds", tags=["views"])
     def bounds(

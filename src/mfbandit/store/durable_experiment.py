@@ -221,6 +221,11 @@ class DurableExperiment:
         return self._read(lambda core: core.stats)
 
     @property
+    def compared(self) -> IntArray | None:
+        """The observations that the test of the biases counts, where there are two blocks at least; else None."""
+        return self._read(lambda core: core.folded.bias_stats.counts if core.folded.adjusts else None)
+
+    @property
     def spent(self) -> float:
         """The cost of all told plays, and of failed ones that cost something."""
         return self._read(lambda core: core.spent)
