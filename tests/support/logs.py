@@ -54,6 +54,7 @@ OTHERS = [
 POLICIES = [MFUCB(), UCB(rho=1.0), MFBayes()]
 ARMS = ["a", "b", "c", "d"]
 COSTS = [0.1, 1.0, 0.7, 1 / 3]
+BLOCKS = [None, None, "monday", "sunday"]
 REWARDS = [0.1, 1 / 3, 1.0, -2.5]
 SHARES = [
     None,
@@ -111,10 +112,20 @@ def _opening(log: Written, time: float) -> None:
 
 def _told(draw, play: int, reward: float, cost: float) -> Told:
     """A result: one observation, or many."""
-    given = draw(
-        st.sampled_from([reward, reward, Counts(37, 1000), Counts(1, 3), Batch(reward, 7), Batch(reward, 3, 0.1)])
-    )
+    given = draw(st.sampled_from([reward, reward, *many_of(reward), *many_of(reward, draw(st.sampled_from(BLOCKS)))]))
     return told(play, given, cost)
+
+
+def many_of(reward: float, block: str | None = None) -> list[Counts | Batch]:
+    """Results of many observations, or of one where they are in a block."""
+    more = [] if block is None else [Batch(reward, 1, None, block), Counts(1, 1, block)]
+    return [
+        *more,
+        Counts(37, 1000, block),
+        Counts(1, 3, block),
+        Batch(reward, 7, None, block),
+        Batch(reward, 3, 0.1, block),
+    ]
 
 
 def _import(draw, log: Written, active: list[int], request: str | None, time: float) -> None:

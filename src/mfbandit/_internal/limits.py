@@ -16,6 +16,7 @@ MAX_PLAY_NUMBER_DIGITS = 15
 MAX_CLASS_NAME_LENGTH = 64  # of a policy or concentration in a request
 MAX_NOTE_LENGTH = 10_000
 MAX_WEIGHT = 10**12  # observations of one play
+MAX_BLOCK_LENGTH = 100  # characters of the name of a block
 
 DEFAULT_LEASE_SECONDS = 3600.0
 MAX_LEASE_SECONDS = 1e9

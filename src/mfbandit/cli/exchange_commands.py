@@ -31,7 +31,8 @@ def export(
             lines = jsonl(experiment.records(), experiment.id)
         else:
             batches = experiment.observations_at != experiment.results_at
-            lines = plays_csv(experiment.records(), experiment.id, experiment.arms, batches=batches)
+            known, arms = experiment.records(), experiment.arms
+            lines = plays_csv(known, experiment.id, arms, batches=batches, blocks=bool(experiment.block_effects()))
         if out is None:
             sys.stdout.writelines(lines)
         else:
@@ -84,7 +85,8 @@ def import_results(
     leaves the capital alone. Every row counts once, for ever: a file that grows can be imported again and again. Rows
     are known by their ids (--id-column, or those of an export), else by all their columns: the second of two equal
     rows in a file is another one. For files that have only new rows, give --all-new or --id-column. A row of many
-    observations has successes and trials in place of a reward, or a weight, and maybe sd, beside their mean.
+    observations has successes and trials in place of a reward, or a weight, and maybe sd, beside their mean. A row may
+    have a block, too.
     """
     from mfbandit._internal.progress import progress_bar
     from mfbandit.store import as_past_results, import_keys, read_results

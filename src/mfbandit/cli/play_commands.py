@@ -31,7 +31,7 @@ def ask(
 
 
 @on_experiment
-def tell(
+def tell(  # noqa: PLR0913, PLR0917 - options of a command
     call: Call,
     play: PlayId,
     reward: Annotated[
@@ -42,6 +42,9 @@ def tell(
     trials: Annotated[Optional[int], typer.Option(help="How many observations of 0 and 1 there are.")] = None,
     weight: Annotated[Optional[int], typer.Option(help="How many observations REWARD is the mean of.")] = None,
     sd: Annotated[Optional[float], typer.Option(help="Their sample standard deviation, if it is known.")] = None,
+    block: Annotated[
+        Optional[str], typer.Option(help="The day, hour or machine; what it does to all arms alike is taken out.")
+    ] = None,
 ) -> Answer:
     """Tell the result of a play; the same result again is fine.
 
@@ -49,11 +52,13 @@ def tell(
     """
     from mfbandit._internal.formatting import plain
 
-    given = {"reward": reward, "successes": successes, "trials": trials, "weight": weight, "sd": sd}
+    numbers = {"reward": reward, "successes": successes, "trials": trials, "weight": weight, "sd": sd}
+    given: dict[str, float | str | None] = {**numbers, "block": block}
     said = {name: value for name, value in given.items() if value is not None}
     with call.experiment() as experiment:
-        experiment.tell(play, reward, cost, successes=successes, trials=trials, weight=weight, sd=sd)
-    words = (plain(value) if name == "reward" else f"{name} {plain(value)}" for name, value in said.items())
+        experiment.tell(play, reward, cost, successes=successes, trials=trials, weight=weight, sd=sd, block=block)
+    texts = {name: value if isinstance(value, str) else plain(value) for name, value in said.items()}
+    words = (text if name == "reward" else f"{name} {text}" for name, text in texts.items())
     return Answer(f"{play}: {', '.join(words)}", {"play": play, **said})
 
 

@@ -1,6 +1,7 @@
 """Fidelities, statistics of results, and the bounds computed from them (eqs. 1 to 4): pure functions over arrays."""
 
 from mfbandit.core.audit import Audit, FidelityAudit, audit, needed_bias, refuting, scales
+from mfbandit.core.blocks import block_effects, block_spread
 from mfbandit.core.bounds import (
     POSTERIOR,
     Bounds,
@@ -67,6 +68,8 @@ __all__ = [
     "Stats",
     "SubGaussian",
     "audit",
+    "block_effects",
+    "block_spread",
     "bounds_table",
     "change",
     "confidence",

@@ -1,10 +1,10 @@
 """Many observations of one play: counts of successes, or the mean of a batch."""
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import NamedTuple, TypeAlias
 
-from mfbandit._internal.limits import MAX_WEIGHT
+from mfbandit._internal.limits import MAX_BLOCK_LENGTH, MAX_WEIGHT
 from mfbandit._internal.validation import LARGEST_NUMBER, number, shown, whole
 from mfbandit.errors import InvalidArgument
 
@@ -25,13 +25,14 @@ class Observed(NamedTuple):
     unseen: int
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Counts:
     """So many successes in so many trials: observations of 0 and 1, in place of a reward.
 
     Args:
         successes: how many were 1, such as clicks.
         trials: how many there were, such as impressions.
+        block: the day, hour or machine they are of; what it does to all arms alike is taken out. None is none.
 
     >>> Counts(37, 1000).reward
     0.037
@@ -42,6 +43,7 @@ class Counts:
 
     successes: int
     trials: int
+    block: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "trials", _checked_weight("trials", self.trials))
@@ -49,6 +51,10 @@ class Counts:
         if not 0 <= self.successes <= self.trials:
             rule = f"lie in 0 to trials, which are {self.trials}"
             raise InvalidArgument(f"successes must {rule}, got {shown(self.successes)}")
+        checked_block(self.block)
+
+    def __repr__(self) -> str:
+        return f"Counts(successes={self.successes}, trials={self.trials}{_block_text(self.block)})"
 
     @property
     def reward(self) -> float:
@@ -66,7 +72,7 @@ class Counts:
         return
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Batch:
     """The mean of so many observations, in place of a reward.
 
@@ -75,6 +81,7 @@ class Batch:
         weight: n, how many observations there are.
         sd: their sample standard deviation (with n − 1, as pandas, R and SQL's STDDEV have it), in units of reward;
             None where it is not known.
+        block: the day, hour or machine they are of; what it does to all arms alike is taken out. None is none.
 
     >>> Batch(0.43, weight=20, sd=0.1)
     Batch(reward=0.43, weight=20, sd=0.1)
@@ -86,6 +93,7 @@ class Batch:
     reward: float
     weight: int
     sd: float | None = None
+    block: str | None = None
 
     def __post_init__(self) -> None:
         object.__setattr__(self, "reward", number("reward", self.reward))
@@ -96,6 +104,10 @@ class Batch:
         if largest > LARGEST_NUMBER:  # the sum of squares must stay finite
             what = "sqrt(weight) times reward and sd"
             raise InvalidArgument(f"{what} must be at most {LARGEST_NUMBER:g} in size, got {largest:g}")
+        checked_block(self.block)
+
+    def __repr__(self) -> str:
+        return f"Batch(reward={self.reward}, weight={self.weight}, sd={self.sd}{_block_text(self.block)})"
 
     @property
     def successes(self) -> None:
@@ -114,15 +126,27 @@ def observed(
     trials: int | None = None,
     weight: int | None = None,
     sd: float | None = None,
+    block: str | None = None,
 ) -> Reward:
     """Return what was observed, from the arguments of ``tell``: a reward, successes and trials, or a mean and a weight.
+
+    A single reward with a block is a batch of one.
 
     >>> observed(successes=37, trials=1000), observed(0.43, weight=20), observed(0.43)
     (Counts(successes=37, trials=1000), Batch(reward=0.43, weight=20, sd=None), 0.43)
     >>> observed(0.43, successes=37, trials=1000)
     Traceback (most recent call last):
     mfbandit.errors.InvalidArgument: reward must be left out where successes are given, got 0.43
+    >>> observed(0.43, block="2026-11-16")
+    Batch(reward=0.43, weight=1, sd=None, block='2026-11-16')
     """
+    given = _observed(reward, successes, trials, weight, sd)
+    return given if block is None else _in_block(given, checked_block(block))
+
+
+def _observed(
+    reward: Reward | None, successes: int | None, trials: int | None, weight: int | None, sd: float | None
+) -> Reward:
     if successes is not None or trials is not None:
         return _counts(successes, trials, reward=reward, weight=weight, sd=sd)
     if reward is None:
@@ -134,6 +158,36 @@ def observed(
     if weight is None:
         raise InvalidArgument(f"weight must be given where sd is, got sd {shown(sd)} alone")
     return Batch(reward, weight, sd)
+
+
+def checked_block(block: str | None) -> str | None:
+    """Return the name of a block, or an error if it is none.
+
+    >>> checked_block("2026-11-16")
+    '2026-11-16'
+    >>> checked_block("")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: block must be text of 1 to 100 printable characters, not all of them spaces, got ''
+    """
+    if block is None:
+        return None
+    fits = isinstance(block, str) and 0 < len(block) <= MAX_BLOCK_LENGTH and block.isprintable()
+    if not fits or not block.strip():
+        rule = f"text of 1 to {MAX_BLOCK_LENGTH} printable characters, not all of them spaces"
+        raise InvalidArgument(f"block must be {rule}, got {shown(block)}")
+    return block
+
+
+def _in_block(given: Reward, block: str | None) -> Reward:
+    if not isinstance(given, Counts | Batch):
+        return Batch(given, 1, None, block)
+    if given.block is not None and given.block != block:
+        raise InvalidArgument(f"block must be that of the reward, which is {given.block!r}, got {block!r}")
+    return replace(given, block=block)
+
+
+def _block_text(block: str | None) -> str:
+    return "" if block is None else f", block={block!r}"
 
 
 def _counts(successes: int | None, trials: int | None, **others: object) -> Counts:

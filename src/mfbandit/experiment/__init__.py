@@ -1,5 +1,6 @@
 """Ask and tell: events, the state that they fold to, and the experiment in memory."""
 
+from mfbandit.experiment.block_sums import with_counts
 from mfbandit.experiment.checks import check_is_policy, checked_capital, checked_choice
 from mfbandit.experiment.codec import (
     CODES,
@@ -53,6 +54,7 @@ from mfbandit.experiment.events import (
     TimePassed,
     Told,
     ToldBatch,
+    ToldInBlock,
     Unchanged,
     from_record,
     to_record,
@@ -138,6 +140,7 @@ __all__ = [
     "TimePassed",
     "Told",
     "ToldBatch",
+    "ToldInBlock",
     "TrendPoint",
     "Unchanged",
     "actor_of",
@@ -183,5 +186,6 @@ __all__ = [
     "to_row",
     "told",
     "unpack",
+    "with_counts",
     "without_drifted",
 ]

@@ -86,7 +86,7 @@ class Assumptions:
         for low in range(top) if fidelity == top else (fidelity,):
             # Nearly always the means are nearer than the bias: nothing more to be worked out after each result.
             if state.difference(low, arm) > self.biases[low] and self._is_open(state, low, arm):
-                needed = needed_bias(state.stats, low, arm, state.fidelities)
+                needed = _needed(state, low, arm)
                 if needed > self.biases[low] and not is_suspected(state, ((low, arm), (top, arm))):
                     found.append((low, arm, needed))
         return found
@@ -96,3 +96,9 @@ class Assumptions:
         stale = state.stale
         changed = stale and ((low, arm) in stale or (len(self.biases), arm) in stale)
         return not changed and (low, arm) not in state.refuted
+
+
+def _needed(state: State, low: int, arm: int) -> float:
+    stats = state.bias_stats
+    both = stats.counts[low, arm] and stats.counts[-1, arm]
+    return needed_bias(stats, low, arm, state.fidelities) if both else 0.0

@@ -18,7 +18,18 @@ from numpy.typing import NDArray
 
 from mfbandit._internal.typing import BoolArray
 from mfbandit.errors import InvalidArgument
-from mfbandit.experiment.events import FIELDS, KINDS, Asked, Event, Expired, Failed, Renewed, Told, ToldBatch
+from mfbandit.experiment.events import (
+    FIELDS,
+    KINDS,
+    Asked,
+    Event,
+    Expired,
+    Failed,
+    Renewed,
+    Told,
+    ToldBatch,
+    ToldInBlock,
+)
 
 COLUMNS = ("seq", "time", "kind", "play", "arm", "fidelity", "reward", "cost", "due", "request", "body", "actor")
 NUMBERS = ("play", "arm", "fidelity", "reward", "cost")  # fields of events that have a column of their own
@@ -48,7 +59,8 @@ CODES: dict[type[Event], int] = {kind: code for code, kind in enumerate(KINDS)}
 _NAMES = {kind.__name__: code for code, kind in enumerate(KINDS)}
 _IN_COLUMNS = {kind: tuple(name for name in NUMBERS if name in FIELDS[kind]) for kind in KINDS}
 _IN_BODY = {kind: tuple(name for name in FIELDS[kind] if name not in NUMBERS) for kind in KINDS}
-PLAY_KINDS = (Asked, Told, ToldBatch, Failed, Expired, Renewed)
+TOLD_KINDS = (Told, ToldBatch, ToldInBlock)
+PLAY_KINDS = (Asked, *TOLD_KINDS, Failed, Expired, Renewed)
 WITH_TEXT = [CODES[kind] for kind in KINDS if _IN_BODY[kind]]  # kinds that packed rows do not hold whole
 
 Packed = NDArray[Any]
@@ -67,7 +79,7 @@ def is_kind(rows: Packed, *kinds: type[Event]) -> BoolArray:
 
 def is_told(rows: Packed) -> BoolArray:
     """Which packed events are results, of one observation or of many; shape (N,)."""
-    return is_kind(rows, Told, ToldBatch)
+    return is_kind(rows, *TOLD_KINDS)
 
 
 def is_about_plays(rows: Packed) -> BoolArray:
@@ -262,6 +274,11 @@ class PackedLog:
         """The results of many observations, by the numbers of their plays."""
         events = (record.event for record in self.texts.values())
         return {event.play: event for event in events if isinstance(event, ToldBatch)}
+
+    @property
+    def has_blocks(self) -> bool:
+        """Whether any result is of a block."""
+        return CODES[ToldInBlock] in self.rows["kind"]
 
     def stretches(self) -> "Iterator[tuple[PackedLog, Event | None]]":
         """Stretches of events about plays, each with the other event that ends it; None at the end.

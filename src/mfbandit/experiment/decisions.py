@@ -75,7 +75,7 @@ class Decisions:
     def _still_open(self, state: State, rule: Sure) -> bool:
         """Whether the rival that was not ruled out the last time clearly is not ruled out now."""
         noise, rival, stats = noise_of(state.fidelities), self._rival, state.stats
-        if rival is None or noise is None or not stats.active[rival] or _some_dropped(state):
+        if rival is None or noise is None or not stats.active[rival] or state.adjusts or _some_dropped(state):
             return False
         best = self._experiment.best()
         if best == rival:
@@ -91,9 +91,10 @@ class Decisions:
         found = _policys_own(state)
         if found is None or found.level is None:
             return found
-        if not (state.roster.changed or state.refuted or state.drifted or state.fades):
+        if not (state.roster.changed or state.refuted or state.drifted or state.fades or state.adjusts):
             return found
-        # The policy does not know that arms came and went, nor that a bias does not hold or a mean has changed.
+        # The policy does not know that arms came and went, nor that a bias does not hold or a mean has changed; nor
+        # that what blocks do is learned.
         rule = Sure(found.level, found.tolerance)
         known = self._confidence(state, rule.level)
         return found if known.best == found.arm and rule.met_by(known) else None
@@ -109,7 +110,7 @@ def can_be_met(rule: Sure, state: State) -> bool:
     """
     fidelities = state.fidelities
     known = fidelities.concentration is not None and has_evidence(fidelities.tails[-1])
-    return (known and not state.fades) or rule.estimates
+    return (known and not state.fades and not state.adjusts) or rule.estimates
 
 
 def _some_dropped(state: State) -> bool:

@@ -52,6 +52,17 @@ class ToldBatch(Told):
         return summed(self.reward, self.weight, self.sd, self.successes)
 
 
+@dataclass(frozen=True, slots=True)
+class ToldInBlock(ToldBatch):
+    """The result of a play in a block, such as a day; one observation is a batch of one.
+
+    Args:
+        block: its name.
+    """
+
+    block: str
+
+
 def told(play: int, reward: Reward, cost: float) -> Told:
     """The event of a result; one observation is a plain one, however it was given.
 
@@ -59,9 +70,14 @@ def told(play: int, reward: Reward, cost: float) -> Told:
     ToldBatch(play=0, reward=0.037, cost=1.0, weight=1000, sd=None, successes=37)
     >>> told(0, Counts(1, 1), 1.0)
     Told(play=0, reward=1.0, cost=1.0)
+    >>> told(0, Batch(0.5, 1, block="monday"), 1.0)
+    ToldInBlock(play=0, reward=0.5, cost=1.0, weight=1, sd=None, successes=None, block='monday')
     """
     if not isinstance(reward, Counts | Batch):
         return Told(play, reward, cost)
+    if reward.block is not None:
+        many = reward.weight, reward.sd, None if reward.weight == 1 else reward.successes
+        return ToldInBlock(play, reward.reward, cost, *many, reward.block)
     if reward.weight == 1:
         return Told(play, reward.reward, cost)
     return ToldBatch(play, reward.reward, cost, reward.weight, reward.sd, reward.successes)
@@ -319,6 +335,7 @@ Event: TypeAlias = (
     | DriftFound
     | ArmForgotten
     | TimePassed
+    | ToldInBlock
 )
 
 # Stores write these numbers: a new kind goes to the end.
@@ -353,6 +370,7 @@ KINDS: tuple[type[Event], ...] = (
     DriftFound,
     ArmForgotten,
     TimePassed,
+    ToldInBlock,
 )
 FIELDS: dict[type[Event], tuple[str, ...]] = {kind: tuple(field.name for field in fields(kind)) for kind in KINDS}
 _BY_NAME = {kind.__name__: kind for kind in KINDS}

@@ -116,6 +116,7 @@ from mfbandit.experiment.stopping import Sure, checked_rule, checked_stop, decis
 from mfbandit.policies import MFAuto, Policy, uses_biases
 
 FAILURES_IN_A_ROW = 3
+NOTHING_MORE = (None,) * 5
 MANY = (Counts, Batch)  # observations; a tuple, as that is looked up faster than a union
 
 
@@ -576,7 +577,7 @@ class Experiment:
         >>> exp.audit().alarm
         False
         """
-        return audit(without_drifted(self._state.stats, self._state.stale), self._state.fidelities, self.arms)
+        return audit(without_drifted(self._state.bias_stats, self._state.stale), self._state.fidelities, self.arms)
 
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm; see :mod:`mfbandit.core.drift`.
@@ -594,6 +595,21 @@ class Experiment:
         ('a', 35, 1.0, 0.11)
         """
         return drifts_of(self._state)
+
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out.
+
+        Results that were told without a block are one more, named by empty text. It is empty where there are none.
+
+        >>> from mfbandit import UCB, Bounded
+        >>> exp = Experiment(UCB(), arms=["a", "b"], fidelities=Fidelities([1], concentration=Bounded()))
+        >>> for day, rewards in (("monday", (0.2, 0.4)), ("sunday", (0.5, 0.7))):
+        ...     for reward in rewards:
+        ...         exp.tell(exp.ask(), reward, block=day)
+        >>> {day: round(effect, 2) for day, effect in exp.block_effects().items()}
+        {'monday': -0.12, 'sunday': 0.12}
+        """
+        return self._state.block_effects
 
     # The verbs
 
@@ -658,7 +674,7 @@ class Experiment:
         """
         return plays_until_exhausted(self, until)
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,
@@ -668,6 +684,7 @@ class Experiment:
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order: a reward, or many observations of 0 and 1, or their mean.
@@ -683,6 +700,8 @@ class Experiment:
             trials: how many observations of 0 and 1 there are.
             weight: how many observations ``reward`` is the mean of.
             sd: the sample standard deviation of these observations, if it is known.
+            block: the day, hour or machine that it is of. What a block does to all arms alike is taken out, once there
+                are two; confidence is an estimate then.
             request_key: for experiments in a store or at a service; None in memory.
 
         Raises:
@@ -701,8 +720,8 @@ class Experiment:
         """
         if request_key is not None:
             refuse_in_memory(request_key=request_key)
-        if successes is not None or trials is not None or weight is not None or sd is not None:
-            reward = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        if (successes, trials, weight, sd, block) != NOTHING_MORE:
+            reward = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd, block=block)
         event = self._result(play, reward, cost)
         if self._is_new(event):
             self._learn(event)
@@ -1322,7 +1341,7 @@ class Experiment:
     def _test_biases(self) -> None:
         """Say so in the log if results so far refute what is assumed from now on."""
         if uses_biases(self._state.policy):
-            found = refuting(without_drifted(self._state.stats, self._state.stale), self._state.fidelities)
+            found = refuting(without_drifted(self._state.bias_stats, self._state.stale), self._state.fidelities)
             self._say_refuted([one for one in found if one[:2] not in self._state.refuted])
 
     def _decide(self) -> None:

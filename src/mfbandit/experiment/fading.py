@@ -11,6 +11,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Observed, Stats
+from mfbandit.experiment.block_sums import BlockSums
 from mfbandit.experiment.memory import LOOKS, HalfLife
 
 LARGEST_EXPONENT = 64.0
@@ -35,6 +36,7 @@ class Fading:
     def __init__(self, memory: HalfLife, fidelities: int, arms: int) -> None:
         self.memory = memory
         self.time: float | None = None  # of the last look at the clock
+        self.blocks: BlockSums | None = None  # which fade alike
         self._exponent = 0.0
         self._clock = 0.0  # plays, each with its weight
         # Observations, their sum and sum of squares, results, and observations that say nothing about the spread.
@@ -49,6 +51,11 @@ class Fading:
             [found.number, found.total, found.squares, 1, found.unseen], dtype=np.float64
         )
         self._clock += weight
+
+    @property
+    def unit(self) -> float:
+        """What a new observation weighs."""
+        return float(2.0**self._exponent)
 
     def is_due(self, now: float) -> bool:
         """Whether enough time has passed to write it down."""
@@ -70,6 +77,8 @@ class Fading:
             self._exponent -= halvings
             self._cells *= 2.0**-halvings
             self._clock *= 2.0**-halvings
+            if self.blocks is not None:
+                self.blocks.scale(2.0**-halvings)
 
     def grow(self, arms: int) -> None:
         """Make room for new arms."""
@@ -78,6 +87,11 @@ class Fading:
     def forget(self, arm: int) -> None:
         """Begin an arm anew."""
         self._cells[:, :, arm] = 0.0
+
+    @property
+    def sums(self) -> tuple[FloatArray, FloatArray]:
+        """Numbers of observations and their sums, as they weigh; shape (M, K) each."""
+        return self._cells[0], self._cells[1]
 
     def seen(self, stats: Stats, pending: int) -> Stats:
         """Statistics in which results have faded, with whole numbers of observations.

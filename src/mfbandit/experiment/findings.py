@@ -25,6 +25,7 @@ from mfbandit.core import (
     mean_intervals,
     refuting,
 )
+from mfbandit.experiment.block_sums import BlockCells
 from mfbandit.experiment.confidence_answer import ESTIMATE_CAP, Confidence, Kind
 from mfbandit.experiment.difference_answer import Difference
 from mfbandit.experiment.drift_answer import without_drifted
@@ -42,6 +43,8 @@ LEARNED_NOISE = "the scale of the noise is learned from the results"
 UNKNOWN_NOISE = "the noise is not known, and results are too few or too equal to learn it"
 CHOSEN_NOISE = "The noise at fidelity {}, told anew after results came in, was not chosen by looking at them."
 FADING = "old results fade, as means may change"
+BLOCKED = "what blocks do to all arms is learned from the results"
+ALIKE = "A block does the same to all arms."
 MOST_LOOKED_AT = 200  # arms, one by one
 MISSING = "No result is missing because of its value."
 
@@ -76,6 +79,7 @@ class Findings:
         drifted: the means that have changed, by fidelity and arm.
         kept: what was computed before, to be used again.
         memory: how long results count, where they fade; else None.
+        blocks: results by block, where what blocks do to all arms is taken out; else None.
     """
 
     policy: Policy
@@ -88,6 +92,7 @@ class Findings:
     drifted: frozenset[tuple[int, int]]
     kept: KeptClaims
     memory: HalfLife | None = None
+    blocks: BlockCells | None = None
 
     @classmethod
     def of(cls, state: State, kept: KeptClaims) -> "Findings":
@@ -103,6 +108,7 @@ class Findings:
             noise_reset=frozenset(state.noise_reset),
             drifted=frozenset(state.stale),
             memory=state.fading.memory if state.fading is not None and state.fades else None,
+            blocks=state.block_cells(),
             kept=kept,
         )
 
@@ -123,20 +129,49 @@ class Findings:
         Args:
             level: at which rivals and the possible loss are given.
         """
-        found = self._confidence(level)
-        if self.memory is None or found.kind == "withheld" or found.arms == 1:
+        best = self.best()
+        if self.blocks is not None and self.blocks.too_many and self.stats.active.sum() > 1:
+            return self._withheld(best, level, self.blocks.too_many)
+        found = self._compared_with(best)._confidence(best, level)
+        if self._proved or found.kind == "withheld" or found.arms == 1:
             return found
         known = found.assumes if found.kind == "valid" else (DRIFT, MISSING)
-        assumes = tuple(self._fading if one == DRIFT else one for one in known)
-        why = "; ".join(filter(None, (found.why, FADING)))
-        return replace(found, kind="estimate", why=why, level=min(found.level, ESTIMATE_CAP), assumes=assumes)
+        surest, why = min(found.level, ESTIMATE_CAP), self._no_proof(found.why)
+        used = self._results(found.fidelities)
+        return replace(found, kind="estimate", why=why, level=surest, assumes=self._less_assumed(known), results=used)
+
+    @property
+    def bias_stats(self) -> Stats:
+        """What the test of the biases looks at."""
+        return self.stats if self.blocks is None else self.blocks.fidelities_compared(self.stats)
+
+    @property
+    def _proved(self) -> bool:
+        """Whether what is said can be proved, as far as blocks and memory go."""
+        return self.memory is None and self.blocks is None
+
+    def _no_proof(self, why: str) -> str:
+        memory, blocks = FADING * (self.memory is not None), BLOCKED * (self.blocks is not None)
+        return "; ".join(filter(None, (why, memory, blocks)))
+
+    def _less_assumed(self, known: Sequence[str]) -> tuple[str, ...]:
+        blocks = () if self.blocks is None else (ALIKE,)
+        return (*(self._fading if one == DRIFT and self.memory is not None else one for one in known), *blocks)
 
     @property
     def _fading(self) -> str:
         return f"Means change little within the half-life of {'' if self.memory is None else self.memory.words}."
 
-    def _confidence(self, level: float) -> Confidence:
-        best = self.best()
+    def _compared_with(self, arm: int) -> "Findings":
+        """Count fewer observations of arms that were seen in other blocks than the one they are compared with."""
+        if self.blocks is None:
+            return self
+        known = self.fidelities.concentration is not None
+        unfit = frozenset(np.flatnonzero(~self._counted()).tolist()) if known else frozenset()
+        compared = self.blocks.compared_with(self.stats, arm)
+        return replace(self, stats=compared, refuted=self.refuted | unfit, blocks=None)
+
+    def _confidence(self, best: int, level: float) -> Confidence:
         known = self.fidelities.concentration is not None and has_evidence(self.fidelities.tails[-1])
         learner = self.policy if isinstance(self.policy, HasIntervals) else None
         if self.stats.active.sum() == 1:
@@ -159,18 +194,19 @@ class Findings:
             second: another one.
             level: of the interval.
         """
-        found = self._by_how_much(first, second, level)
-        if self.memory is None or found.kind == "withheld":
+        many = "" if self.blocks is None else self.blocks.too_many
+        if many:
+            return self._not_said(first, second, level, many)
+        found = self._compared_with(first)._by_how_much(first, second, level)
+        if self._proved or found.kind == "withheld":
             return found
-        assumes = tuple(self._fading if one == DRIFT else one for one in found.assumes)
-        why = "; ".join(filter(None, (found.why, FADING)))
-        return replace(found, kind="estimate", why=why, level=min(found.level, ESTIMATE_CAP), assumes=assumes)
+        surest, why = min(found.level, ESTIMATE_CAP), self._no_proof(found.why)
+        return replace(found, kind="estimate", why=why, level=surest, assumes=self._less_assumed(found.assumes))
 
     def _by_how_much(self, first: int, second: int, level: float) -> Difference:
         known = self.fidelities.concentration is not None and has_evidence(self.fidelities.tails[-1])
         if changed := self._changed((first, second)):
-            nothing = np.zeros(len(self.fidelities), dtype=np.bool_)
-            return replace(self._difference(first, second, level, nothing), kind="withheld", why=changed, assumes=())
+            return self._not_said(first, second, level, changed)
         if known:
             return self._difference(first, second, level, self._counted())
         learned, enough = with_learned_noise(self.stats, self.fidelities)
@@ -179,8 +215,11 @@ class Findings:
             found = sure._difference(first, second, level, sure._counted() & enough)
             surest = min(found.level, ESTIMATE_CAP)
             return replace(found, kind="estimate", why=LEARNED_NOISE, level=surest, assumes=(DRIFT, MISSING))
-        found = sure._difference(first, second, level, np.zeros(len(learned), dtype=np.bool_))
-        return replace(found, kind="withheld", why=UNKNOWN_NOISE, assumes=())
+        return sure._not_said(first, second, level, UNKNOWN_NOISE)
+
+    def _not_said(self, first: int, second: int, level: float, why: str) -> Difference:
+        nothing = np.zeros(len(self.fidelities), dtype=np.bool_)
+        return replace(self._difference(first, second, level, nothing), kind="withheld", why=why, assumes=())
 
     def _changed(self, arms: Iterable[int]) -> str:
         """Say which of some arms have changed, so that nothing can be said of them; empty if none has."""
@@ -198,7 +237,7 @@ class Findings:
         """
         if self.fidelities.concentration is not None and has_evidence(self.fidelities.tails[-1]):
             ends = self._ends(arms, self._counted(), level)
-            return ArmMeans(*ends, "valid" if self.memory is None else "estimate")
+            return ArmMeans(*ends, "valid" if self._proved else "estimate")
         if isinstance(self.policy, HasIntervals):
             low, high = self.policy.intervals(self.stats, self.fidelities)
             return ArmMeans(low[arms], high[arms], "estimate")
@@ -337,7 +376,7 @@ class Findings:
     def _counted(self) -> BoolArray:
         """Which fidelities count: those of known noise and known biases that no arm's results refute; shape (M,)."""
         top = len(self.fidelities) - 1
-        same = without_drifted(self.stats, self.drifted)
+        same = without_drifted(self.bias_stats, self.drifted)
         now = {fidelity for fidelity, *_ in refuting(same, self.fidelities)}  # also if the policy uses no biases
         trusted = [
             has_evidence(tail) and m not in self.refuted | now and (m == top or self.fidelities.biases is not None)

@@ -45,6 +45,8 @@ def _overspent(state: State) -> list[str]:
 def _cannot_stop(state: State) -> list[str]:
     if state.stop is None or can_be_met(state.stop, state):
         return []
-    why = "old results fade" if state.fades else "nothing is known of the noise"
+    why = "nothing is known of the noise"
+    if state.fades or state.adjusts:
+        why = "old results fade" if state.fades else "what blocks do to all arms is learned from the results"
     rule = f"the rule for stopping cannot be met, as {why}"
     return [f"{rule}; `set_stop` with estimates=True lets an estimate do"]

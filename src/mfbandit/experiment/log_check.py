@@ -36,6 +36,7 @@ from mfbandit.experiment.events import (
     TimePassed,
     Told,
     ToldBatch,
+    ToldInBlock,
     Unchanged,
     told,
 )
@@ -186,8 +187,9 @@ def _is_result(event: Told) -> bool:
     if not isinstance(event, ToldBatch):
         return True
     weight, sd, successes = event.weight, event.sd, event.successes
+    block = event.block if isinstance(event, ToldInBlock) else None
     try:
-        given = Batch(event.reward, weight, sd) if successes is None else Counts(successes, weight)
+        given = Batch(event.reward, weight, sd, block) if successes is None else Counts(successes, weight, block)
     except InvalidArgument:
         return False
     return told(event.play, given, event.cost) == event

@@ -234,6 +234,10 @@ class AnyExperiment(Protocol):
         """Whether the assumed biases hold, by all results so far."""
         ...
 
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out."""
+        ...
+
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm."""
         ...
@@ -258,7 +262,7 @@ class AnyExperiment(Protocol):
         """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         ...
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,
@@ -268,6 +272,7 @@ class AnyExperiment(Protocol):
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order: a reward, successes and trials, or a mean and its weight."""

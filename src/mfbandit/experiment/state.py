@@ -11,6 +11,7 @@ import numpy as np
 from mfbandit._internal.typing import IntArray
 from mfbandit.core import Concentration, Fidelities, Observed, Roster, Stats
 from mfbandit.core.drift import FIRST_MARK
+from mfbandit.experiment.block_sums import BlockCells, BlockSums
 from mfbandit.experiment.change_points import ChangePoints
 from mfbandit.experiment.codec import CODES, Packed, PackedLog, is_kind, is_told
 from mfbandit.experiment.events import (
@@ -44,6 +45,7 @@ from mfbandit.experiment.events import (
     TimePassed,
     Told,
     ToldBatch,
+    ToldInBlock,
     Unchanged,
 )
 from mfbandit.experiment.fading import Fading
@@ -119,6 +121,7 @@ class State:
         self._other_costs = 0.0
         self._first_arms = len(labels)
         self.fading = None if memory is None else Fading(memory, len(fidelities), 0)
+        self.blocks: BlockSums | None = None  # none as long as no result is of a block
         self._arm_changes: list[tuple[int, int, bool]] = []  # (results before it, arm, whether it takes part then)
         self._stats = Stats.empty(len(fidelities), 0)
         self._grow(labels)
@@ -130,6 +133,13 @@ class State:
     @property
     def stats(self) -> Stats:
         """What was learned so far: read-only, and current until the next event."""
+        if self.blocks is None:
+            return self._all_stats
+        return self.blocks.adjusted(self._all_stats, self.fidelities, self._unit)
+
+    @property
+    def _all_stats(self) -> Stats:
+        """What was learned, with what blocks do to all arms alike."""
         shown = self._shown
         if self.fading is not None:
             return self.fading.seen(replace(shown, memory=self._memory), len(self.pending))
@@ -145,6 +155,34 @@ class State:
         )
         stats.__dict__["time"] = 1 + len(self.plays.told) + len(self.pending)  # known without adding up all plays
         return stats
+
+    @property
+    def _unit(self) -> float:
+        """What a new observation weighs among those that fade."""
+        return 1.0 if self.fading is None else self.fading.unit
+
+    @property
+    def adjusts(self) -> bool:
+        """Whether what blocks do to all arms alike is taken out: there are two blocks at least."""
+        return self.blocks is not None and self.blocks.adjusts
+
+    def block_cells(self) -> BlockCells | None:
+        """A copy of the results by block, where there are two blocks at least; else None."""
+        return self.blocks.cells(self._unit) if self.blocks is not None and self.blocks.adjusts else None
+
+    @property
+    def bias_stats(self) -> Stats:
+        """What the test of the biases looks at: with fewer observations, where fidelities were seen in other blocks."""
+        cells = self.block_cells()
+        return self.stats if cells is None else cells.fidelities_compared(self.stats)
+
+    @property
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere; 0 where there is one."""
+        if self.blocks is None:
+            return {}
+        effects = self.blocks.effects(self._unit).tolist() if self.blocks.adjusts else [0.0]
+        return {name or "": effect for name, effect in zip(self.blocks.names, effects, strict=True)}
 
     @property
     def spent(self) -> float:
@@ -205,7 +243,7 @@ class State:
         >>> State(UCB(), Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=Bounded()), ["a"]).difference(0, 0)
         0.0
         """
-        stats = self._stats if self.fading is None else self.stats
+        stats = self._stats if self.fading is None and self.blocks is None else self.stats
         counts, sums = stats.counts, stats.sums
         top, n = counts[-1, arm], counts[low, arm]
         return float(abs(sums[-1, arm] / top - sums[low, arm] / n)) if top and n else 0.0
@@ -237,6 +275,8 @@ class State:
         self.late += not self._release(play)
         arm, fidelity = self.plays[play]
         at = (fidelity, arm)
+        if self.blocks is None and isinstance(event, ToldInBlock):
+            self._begin_blocks()
         if isinstance(event, ToldBatch):
             number = event.weight
             self.plays.settle_batch(event)
@@ -250,8 +290,11 @@ class State:
             stats.squares[at] += reward * reward
         if self.fading is not None:
             self.fading.add(at, event.observed)
+        if self.blocks is not None:
+            block = event.block if isinstance(event, ToldInBlock) else None
+            self.blocks.add(block, at, event.observed, self._unit)
         count = int(stats.counts[at])
-        if count >= self.changes.due.get(at, FIRST_MARK):
+        if not self.adjusts and count >= self.changes.due.get(at, FIRST_MARK):
             self.changes.see(at, count - number, count, float(stats.sums[at]), len(self.plays.told))
         self.failures[arm] = 0
         if event.cost == self.fidelities.costs[fidelity]:
@@ -260,6 +303,13 @@ class State:
             self._other_costs += event.cost
         if self._remember is not None:
             self._memory = self._remember(self.stats, self.fidelities)
+
+    def _begin_blocks(self) -> None:
+        """The first result of a block: those before it have none."""
+        before = (self._stats.counts.astype(np.float64), self._stats.sums) if self.fading is None else self.fading.sums
+        self.blocks = BlockSums(*before)
+        if self.fading is not None:
+            self.fading.blocks = self.blocks
 
     def _have(self, stats: Stats) -> None:
         """Go on with these statistics, and show the same."""
@@ -368,6 +418,8 @@ class State:
         self.changes.forget(arm)
         if self.fading is not None:
             self.fading.forget(arm)
+        if self.blocks is not None:
+            self.blocks.forget(arm)
         self.drifted = {cell: found for cell, found in self.drifted.items() if cell[1] != arm}
         self.refuted = {cell: needed for cell, needed in self.refuted.items() if cell[1] != arm}
         self._remember_again()
@@ -416,7 +468,7 @@ class State:
     def _remember_again(self) -> None:
         """Make the policy's memory anew from all results, one after the other."""
         self._memory = None
-        if self._remember is not None and self.fades:  # what had faded when is not known any more
+        if self._remember is not None and (self.fades or self.adjusts):  # what was known when is not known any more
             self._memory = self._remember(self.stats, self.fidelities) if self._stats.counts.any() else None
         elif self._remember is not None:
             for stats in self.results_one_by_one():
@@ -470,9 +522,10 @@ class State:
         (1.0, [[0.0, 0.5]])
         """
         for about_plays, other in log.stretches():
-            if self._remember is None and self.fading is None:
+            many = self._remember is None and self.fading is None and self.blocks is None
+            if many and not about_plays.has_blocks:
                 self._apply_plays(about_plays)
-            else:  # a policy that remembers has to see every result, and they fade one by one
+            else:  # a policy that remembers has to see every result; they fade, and are of blocks, one by one
                 for event in about_plays.events():
                     self.apply(event)
             if other is not None:
@@ -546,6 +599,7 @@ _APPLY: dict[type[Event], Callable[[State, Any], None]] = {
     Asked: State._asked,
     Told: State._told,
     ToldBatch: State._told,
+    ToldInBlock: State._told,
     Failed: State._failed,
     Expired: State._expired,
     Renewed: State._nothing,

@@ -84,7 +84,7 @@ def add_all(stats: Stats, at: Places, rewards: FloatArray, many: Batches) -> Sta
         many: those of them that are many observations.
     """
     numbers, sums, squares = each(rewards, many)
-    stats = stats.with_batches() if len(many.places) else stats
+    stats = stats.with_batches() if (many.numbers > 1).any() else stats
     np.add.at(stats.counts, at, numbers)
     np.add.at(stats.sums, at, sums)
     np.add.at(stats.squares, at, squares)

@@ -5,43 +5,16 @@ from dataclasses import dataclass, field, replace
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
-from mfbandit.core import Fidelities, Stats
+from mfbandit._internal.typing import FloatArray
+from mfbandit.core import Fidelities, Stats, block_effects
+from mfbandit.core.blocks import NOISE_TO_BLOCK_VARIANCE
 from mfbandit.policies import MFTopTwo, Policy, Remembers
 from mfbandit.search.score_estimates import least_noise
 
-NOISE_TO_SPLIT_VARIANCE = 0.5  # the variance of one fit's noise over that of split effects; it shrinks the effects
 PROBES = 4  # candidates whose second scores tell how much splits differ
-FIT_ITERATIONS = 30  # far fewer would do
 
 ScoredFit = tuple[int, int, int, float]
 """A fidelity, an arm, a split and the score."""
-
-
-def split_effects(arms: IntArray, splits: IntArray, scores: FloatArray) -> FloatArray:
-    r"""Estimate b_i, by how much split i is easier than others: score = a_k + b_i + noise, with b shrunk towards 0.
-
-    It minimises Σ (score − a_k − b_i)² + ½ Σ b_i². A split that one candidate alone has seen says little about its
-    difficulty; one that many have seen says nearly all.
-
-    Args:
-        arms: the candidate of each score; shape (N,).
-        splits: the split of each score; shape (N,).
-        scores: shape (N,).
-
-    Returns:
-        Shape (largest split + 1,).
-
-    >>> arms, splits = np.array([0, 1, 2, 3] * 2), np.repeat([0, 1], 4)
-    >>> split_effects(arms, splits, np.array([0.1, 0.2, 0.3, 0.4, 0.5, 0.6, 0.7, 0.8])).round(2).tolist()
-    [-0.18, 0.18]
-    """
-    by_split, by_arm = np.bincount(splits), np.bincount(arms)
-    effects = np.zeros(len(by_split))
-    for _ in range(FIT_ITERATIONS):
-        values = np.bincount(arms, scores - effects[splits]) / np.maximum(by_arm, 1)
-        effects = np.bincount(splits, scores - values[arms]) / (by_split + NOISE_TO_SPLIT_VARIANCE)
-    return effects
 
 
 @dataclass(eq=False)
@@ -139,7 +112,7 @@ class SplitAdjustedPolicy:
         One split of each fidelity does not count: if all splits are easier, all candidates are better.
         """
         seen = Counter((m, split) for m, _, split, _ in self.fits)
-        return sum(n / (n + NOISE_TO_SPLIT_VARIANCE) for n in seen.values()) - len({m for m, _ in seen})
+        return sum(n / (n + NOISE_TO_BLOCK_VARIANCE) for n in seen.values()) - len({m for m, _ in seen})
 
     def adjusted(self, stats: Stats) -> Stats:
         """Return the same counts with sums of adjusted scores."""
@@ -157,7 +130,8 @@ class SplitAdjustedPolicy:
             scores = scores if self.min_score is None else np.maximum(scores, self.min_score)
             for m in np.unique(fidelities):
                 at = fidelities == m
-                fair = scores[at] - split_effects(arms[at], splits[at], scores[at])[splits[at]]
+                one_each = np.ones(int(at.sum()))
+                fair = scores[at] - block_effects(arms[at], splits[at], one_each, scores[at])[splits[at]]
                 np.add.at(sums[m], arms[at], fair)
                 np.add.at(squares[m], arms[at], fair * fair)
         if self.test_size is not None:

@@ -70,10 +70,11 @@ def arm_view(experiment: DurableExperiment, table: ArmTable, arm: int) -> dict[s
         history, now = experiment.arm_history(arm), experiment.now()
         numbers = experiment.story(arm=arm)[-EVENTS_SHOWN:][::-1]
     found, unit = table.findings, table.unit
-    fidelities, labels, stats = found.fidelities, experiment.arms, found.stats
+    fidelities, labels = found.fidelities, experiment.arms
     row = table.rows(np.array([arm]))[0]
     ends = found.means(np.array([arm]))
-    best, tests = table.best, audit_of(without_drifted(stats, found.drifted), fidelities, labels)
+    tested = found.bias_stats
+    best, tests = table.best, audit_of(without_drifted(tested, found.drifted), fidelities, labels)
     return {
         "index": arm,
         "label": labels[arm],
@@ -88,7 +89,7 @@ def arm_view(experiment: DurableExperiment, table: ArmTable, arm: int) -> dict[s
         "looks": f"{len(history.numbers):,}",
         "spent": readable(float(history.costs.sum())),
         "rows": [_row(m, arm, table, history) for m in range(len(fidelities))],
-        "bias": [*_drift(experiment, arm), *arm_bias_sentences(arm, tests, found.policy, stats, fidelities, labels)],
+        "bias": [*_drift(experiment, arm), *arm_bias_sentences(arm, tests, found.policy, tested, fidelities, labels)],
         "chart": means_chart(history, fidelities, unit),
         "latest": _latest(history, fidelities, unit),
         "events": [

@@ -37,6 +37,7 @@ from mfbandit.experiment.events import (
     TimePassed,
     Told,
     ToldBatch,
+    ToldInBlock,
     Unchanged,
 )
 
@@ -157,14 +158,17 @@ def outcome_words(outcome: Event | None) -> str:
 
     >>> outcome_words(ToldBatch(0, 0.037, 1.0, 1000, None, 37)), outcome_words(Failed(0, 0.0)), outcome_words(None)
     ('37 of 1,000', 'failed', 'lease ran out')
+    >>> outcome_words(ToldInBlock(0, 0.5, 1.0, 1, None, None, "monday"))
+    '0.5, in monday'
     """
+    block = f", in {outcome.block}" if isinstance(outcome, ToldInBlock) else ""
     match outcome:
         case ToldBatch(successes=int(successes), weight=trials):
-            return f"{successes:,} of {trials:,}"
-        case ToldBatch(reward=mean, weight=weight):
-            return f"{plain(mean)}, mean of {weight:,}"
-        case Told(_, reward, _):
-            return plain(reward)
+            return f"{successes:,} of {trials:,}{block}"
+        case ToldBatch(reward=mean, weight=weight) if weight > 1:
+            return f"{plain(mean)}, mean of {weight:,}{block}"
+        case Told(reward=reward):
+            return f"{plain(reward)}{block}"
         case Failed():
             return "failed"
     return "lease ran out"

@@ -44,17 +44,21 @@ def arm_member(arm: int | str) -> int | str:
     return arm if isinstance(arm, str) else whole("arm", arm)
 
 
-def reward_members(reward: Reward) -> dict[str, float]:
+def _said(**members: float | str | None) -> dict[str, float | str]:
+    return {name: value for name, value in members.items() if value is not None}
+
+
+def reward_members(reward: Reward) -> dict[str, float | str]:
     """Return what was observed.
 
     >>> reward_members(Counts(37, 1000)), reward_members(0.5)
     ({'successes': 37, 'trials': 1000}, {'reward': 0.5})
     """
     match reward:
-        case Counts(successes, trials):
-            return {"successes": successes, "trials": trials}
-        case Batch(mean, weight, sd):
-            return {"reward": mean, "weight": weight, **({} if sd is None else {"sd": sd})}
+        case Counts(successes, trials, block):
+            return {"successes": successes, "trials": trials, **_said(block=block)}
+        case Batch(mean, weight, sd, block):
+            return {"reward": mean, "weight": weight, **_said(sd=sd, block=block)}
     return {"reward": number("reward", reward)}
 
 

@@ -55,6 +55,7 @@ from mfbandit.experiment import (
     stop_from_record,
     stop_record,
     to_record,
+    with_counts,
     without_drifted,
 )
 from mfbandit.policies import Policy
@@ -286,8 +287,14 @@ class RemoteExperiment:
     def audit(self) -> Audit:
         """Whether the assumed biases hold, by all results so far."""
         known = self._get("/stats")
-        stats = without_drifted(stats_from(known), [(m, arm) for m, arm in known["drifted"]])
+        stats, compared = stats_from(known), integers(known.get("compared"))
+        stats = stats if compared is None else with_counts(stats, compared)
+        stats = without_drifted(stats, [(m, arm) for m, arm in known["drifted"]])
         return audit(stats, fidelities_from_record(known["fidelities"]), known["arms"])
+
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out."""
+        return {name: float(effect) for name, effect in self._get("/blocks")["effects"].items()}
 
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm."""
@@ -357,7 +364,7 @@ class RemoteExperiment:
         """Ask again and again until the next play does not fit into the capital, or the experiment is decided."""
         return plays_until_exhausted(self, until)
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,
@@ -367,10 +374,11 @@ class RemoteExperiment:
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order."""
-        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd, block=block)
         self.tell_many([(play, given, cost)], request_key=request_key)
 
     def tell_many(self, results: Iterable[Result], *, request_key: str | None = None) -> None:

@@ -11,6 +11,7 @@ from mfbandit._internal.limits import (
     EXPERIMENT_NAME_PATTERN,
     MAX_ARM_NAME_LENGTH,
     MAX_ARMS,
+    MAX_BLOCK_LENGTH,
     MAX_CLASS_NAME_LENGTH,
     MAX_FIDELITIES,
     MAX_IMPORT_ID_LENGTH,
@@ -140,7 +141,7 @@ class PlayRef(Body):
 class Observations(Body):
     """What was observed: a reward, or successes of trials, or the mean of so many observations as its weight.
 
-    ``sd`` is their sample standard deviation, if it is known.
+    ``sd`` is their sample standard deviation, if it is known. ``block`` is the day, hour or machine that they are of.
     """
 
     reward: Number | None = None
@@ -148,12 +149,14 @@ class Observations(Body):
     trials: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
     weight: Annotated[int, Field(ge=1, le=MAX_WEIGHT)] | None = None
     sd: Cost | None = None
+    block: Annotated[str, Field(min_length=1, max_length=MAX_BLOCK_LENGTH)] | None = None
 
     def given(self) -> Reward:
         """Return them as one value."""
         if self.reward is not None and self.weight is None and self.trials is None and self.successes is None:
-            return observed(self.reward, sd=self.sd)  # nearly always
-        return observed(self.reward, successes=self.successes, trials=self.trials, weight=self.weight, sd=self.sd)
+            return observed(self.reward, sd=self.sd, block=self.block)  # nearly always
+        many = {"successes": self.successes, "trials": self.trials, "weight": self.weight}
+        return observed(self.reward, **many, sd=self.sd, block=self.block)
 
 
 class Result(PlayRef, Observations):

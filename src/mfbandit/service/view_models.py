@@ -126,7 +126,8 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
         events, drift = experiment.events, experiment.drift()
     policy, stats, fidelities, labels = findings.policy, findings.stats, findings.fidelities, findings.labels
     bounds = _bounds(stats, fidelities, policy, labels)
-    found = audit_of(without_drifted(stats, findings.drifted), fidelities, labels)
+    tested = findings.bias_stats
+    found = audit_of(without_drifted(tested, findings.drifted), fidelities, labels)
     trust, headline = _Trust(policy, stats, fidelities, refuted), findings.headline()
     best, lift = headline.best, experiment.lift()
     spent = [steps[-1] if steps else 0.0 for steps in recently.spent]
@@ -163,7 +164,7 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
         "bias_words": [
             *(BiasSentence("misleads", one.sentence) for one in drift),
             *suspicions(order, found, policy, stats, fidelities, labels),
-            *(bias_sentences(found, stats, fidelities, labels) if uses_biases(policy) else ()),
+            *(bias_sentences(found, tested, fidelities, labels) if uses_biases(policy) else ()),
         ],
         "sure_as_of": _as_of(certainty, events, now),
         "lift": "" if lift is None else lift.sentence,

@@ -69,6 +69,7 @@ def add_views(app: FastAPI, store: Store) -> None:
 
         ``extra`` are observations beyond the first of each result, and ``unseen`` those of them of unknown spread; both
         are null where every result is one observation. ``drifted`` are the means that have changed: fidelity and arm.
+        ``compared`` are the observations that the test of the biases counts; null where there are no two blocks.
         Policy, fidelities and the names of arms are of the same moment.
         """
         experiment = store.open(name)
@@ -76,10 +77,11 @@ def add_views(app: FastAPI, store: Store) -> None:
             stats, labels = experiment.stats, experiment.arms
             policy, fidelities = experiment.policy, experiment.fidelities
             fades = experiment.memory is not None and experiment.memory.fades
+            compared = experiment.compared
             drifted = [] if fades else [[one.fidelity, one.arm] for one in experiment.drift()]
         arrays = {name: _listed(getattr(stats, name)) for name in STATS_ARRAYS}
         records = {"policy": policy_record(policy), "fidelities": fidelities_record(fidelities)}
-        return answer({**arrays, "arms": labels, "drifted": drifted, **records})
+        return answer({**arrays, "arms": labels, "drifted": drifted, "compared": _listed(compared), **records})
 
     @app.get("/api/experiments/{name}/bounds", tags=["views"])
     def bounds(
@@ -170,6 +172,11 @@ def _add_answers(app: FastAPI, store: Store) -> None:
         """List the means that have changed: arm, fidelity, since when, and the means before and after."""
         return answer({"drift": [drift_record(one) for one in store.open(name).drift()]})
 
+    @app.get("/api/experiments/{name}/blocks", tags=["views"])
+    def blocks(name: ExperimentName) -> Response:
+        """Show by how much results in each block are above those elsewhere; results without a block are of ""."""
+        return answer({"effects": store.open(name).block_effects()})
+
 
 def _listed(array: IntArray | FloatArray | BoolArray | None) -> list[Any] | None:
     return None if array is None else list(array.tolist())
@@ -186,4 +193,5 @@ def _exported(experiment: DurableExperiment, kind: str) -> Iterator[str]:
     if kind == "jsonl":
         return jsonl(experiment.records(), experiment.id)
     batches = experiment.observations_at != experiment.results_at
-    return plays_csv(experiment.records(), experiment.id, experiment.arms, batches=batches)
+    known, arms = experiment.records(), experiment.arms
+    return plays_csv(known, experiment.id, arms, batches=batches, blocks=bool(experiment.block_effects()))

@@ -221,6 +221,11 @@ class DurableExperiment:
         return self._read(lambda core: core.stats)
 
     @property
+    def compared(self) -> IntArray | None:
+        """The observations that the test of the biases counts, where there are two blocks at least; else None."""
+        return self._read(lambda core: core.folded.bias_stats.counts if core.folded.adjusts else None)
+
+    @property
     def spent(self) -> float:
         """The cost of all told plays, and of failed ones that cost something."""
         return self._read(lambda core: core.spent)
@@ -355,6 +360,10 @@ class DurableExperiment:
         """Whether the assumed biases hold, by all results so far."""
         return self._read(lambda core: core.audit())
 
+    def block_effects(self) -> dict[str, float]:
+        """By how much results in each block are above those elsewhere, as far as is known; that is taken out."""
+        return self._read(lambda core: core.block_effects())
+
     def drift(self) -> tuple[Drift, ...]:
         """The means that have changed, by fidelity and arm."""
         return self._read(lambda core: core.drift())
@@ -426,7 +435,7 @@ class DurableExperiment:
         """Ask again and again until the next play does not fit into the capital, or it is sure enough."""
         return plays_until_exhausted(self, until)
 
-    def tell(
+    def tell(  # noqa: PLR0913 - options with names and defaults
         self,
         play: Play | str,
         reward: Reward | None = None,
@@ -436,10 +445,11 @@ class DurableExperiment:
         trials: int | None = None,
         weight: int | None = None,
         sd: float | None = None,
+        block: str | None = None,
         request_key: str | None = None,
     ) -> None:
         """Take in the result of a play, in any order; a late one after its lease ran out, too."""
-        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd)
+        given = observed(reward, successes=successes, trials=trials, weight=weight, sd=sd, block=block)
         again = _repeatable(request_key, (), "tell", [(play, given, cost)])
         self._keep(lambda core: core.tell(play, given, cost), request=again)
 

@@ -25,12 +25,15 @@ from mfbandit.experiment import (
     Record,
     Told,
     ToldBatch,
+    ToldInBlock,
     play_id,
     to_record,
 )
 
 PLAY_COLUMNS = ("play", "arm", "label", "fidelity", "asked", "outcome", "settled", "reward", "cost")
 BATCH_COLUMNS = ("successes", "trials", "weight", "sd")  # after those, where results are many observations
+BLOCK_COLUMNS = ("block",)  # after those, where results are of blocks
+TOLD_KINDS = ("Told", "ToldBatch", "ToldInBlock")
 
 
 def log_record(record: Record) -> JSONObject:
@@ -68,7 +71,7 @@ def jsonl(records: Iterable[Record], experiment: str | None = None) -> Iterator[
 
 
 def plays_csv(
-    records: Iterable[Record], experiment: str, labels: Sequence[str], *, batches: bool = False
+    records: Iterable[Record], experiment: str, labels: Sequence[str], *, batches: bool = False, blocks: bool = False
 ) -> Iterator[str]:
     """Export all plays and what came of them as CSV, in the order in which they were settled; pending ones last.
 
@@ -77,6 +80,7 @@ def plays_csv(
         experiment: its id, which the ids of plays begin with.
         labels: the names of arms; names of later arms are taken from the log.
         batches: whether to have columns for results of many observations.
+        blocks: whether to have a column for the blocks of results.
 
     >>> log = [Record(1, 0.0, Asked(0, 1, 0)), Record(2, 60.0, Told(0, 0.5, 1.0)), Record(3, 60.0, Asked(1, 0, 0))]
     >>> print("".join(plays_csv(log, "demo", ["a", "b"])))
@@ -86,8 +90,9 @@ def plays_csv(
     <BLANKLINE>
     """
     names, known, pending = list(labels), set(labels), dict[int, tuple[Asked, float, str, str]]()
-    incarnation, nothing = "", ("",) * len(BATCH_COLUMNS) * batches
-    yield _line((*PLAY_COLUMNS, *BATCH_COLUMNS) if batches else PLAY_COLUMNS)
+    more = BATCH_COLUMNS * batches + BLOCK_COLUMNS * blocks
+    incarnation, nothing = "", ("",) * len(more)
+    yield _line((*PLAY_COLUMNS, *more))
     for record in records:
         match record.event:
             case ArmAdded(label):
@@ -100,8 +105,8 @@ def plays_csv(
             case Expired(play):
                 pending[play] = *pending[play][:3], "expired"
             case Told(play, reward, cost) as event:
-                more = _batch(event) if batches else ()
-                yield _line((*_play(pending.pop(play), names, ("told", record.time, reward, cost)), *more))
+                told = _play(pending.pop(play), names, ("told", record.time, reward, cost))
+                yield _line((*told, *_batch(event) * batches, *_block(event) * blocks))
             case Failed(play, cost):
                 yield _line((*_play(pending.pop(play), names, ("failed", record.time, "", cost)), *nothing))
             case _:
@@ -111,11 +116,15 @@ def plays_csv(
 
 
 def _batch(event: Told) -> tuple[Any, ...]:
-    if not isinstance(event, ToldBatch):
+    if not isinstance(event, ToldBatch) or event.weight == 1:
         return ("",) * len(BATCH_COLUMNS)
     if event.successes is not None:
         return event.successes, event.weight, "", ""
     return "", "", event.weight, "" if event.sd is None else event.sd
+
+
+def _block(event: Told) -> tuple[str, ...]:
+    return (event.block if isinstance(event, ToldInBlock) else "",)
 
 
 def _play(pending: tuple[Asked, float, str, str], labels: Sequence[str], outcome: tuple[Any, ...]) -> tuple[Any, ...]:
@@ -150,7 +159,8 @@ class ReadResult:
 def read_results(text: str, kind: str, *, id_column: str | None = None, all_new: bool = False) -> Iterator[ReadResult]:
     r"""Read past results from CSV with a header, or from JSON Lines: arm, fidelity, reward, maybe cost.
 
-    A result of many observations has successes and trials in place of a reward, or a weight and maybe sd beside it.
+    A result of many observations has successes and trials in place of a reward, or a weight and maybe sd beside it. Any
+    result may have a block.
 
     What :func:`plays_csv` and :func:`jsonl` wrote can be read, too: the plays that were told, by their ids. In another
     file without an ``id_column``, a row is recognized by all that it has: the second of two equal rows is another one,
@@ -197,7 +207,7 @@ def _row_id(row: JSONObject, column: str | None) -> str | None:
         return str(value).strip()
     if row.keys() >= set(PLAY_COLUMNS):
         return str(row["play"])
-    return str(row["id"]) if row.get("event") in ("Told", "ToldBatch") and "id" in row else None
+    return str(row["id"]) if row.get("event") in TOLD_KINDS and "id" in row else None
 
 
 def _digest(text: str) -> str:
@@ -232,7 +242,7 @@ def _json_rows(lines: Iterable[str]) -> Iterator[tuple[int, JSONObject]]:
         kind, play = row.get("event"), repr(row.get("play"))  # of a file that somebody edited it may be anything
         if kind == "Asked":
             asked[play] = row
-        elif kind in ("Told", "ToldBatch"):
+        elif kind in TOLD_KINDS:
             found = asked.get(play, {})
             yield number, {**_as_counts(row), "arm": found.get("arm"), "fidelity": found.get("fidelity")}
         elif kind is None:
@@ -273,14 +283,17 @@ def _past_result(line: int, row: JSONObject, name: str) -> ReadResult:
 def _reward(row: JSONObject) -> Reward:
     given = {name: row.get(name) for name in ("reward", *BATCH_COLUMNS)}
     there = {name: value for name, value in given.items() if value not in (None, "")}
+    block = row.get("block")
+    if isinstance(block, str):
+        block = block.strip() or None
     if there.keys() <= {"reward"}:
-        return _number("reward", given["reward"])
+        return observed(_number("reward", given["reward"]), block=block)
     numbers = {name: _number(name, value) for name, value in there.items() if name in ("reward", "sd")}
     wholes = {name: _whole(name, value) for name, value in there.items() if name not in numbers}
     mean = numbers.get("reward")
     if wholes.get("trials", 0) > 0 and mean == wholes.get("successes", -1) / wholes["trials"]:
         mean = None  # of an export, which has both
-    return observed(mean, sd=numbers.get("sd"), **wholes)
+    return observed(mean, sd=numbers.get("sd"), **wholes, block=block)
 
 
 def _whole(what: str, value: JSON) -> int:

@@ -24,6 +24,10 @@ REFUSED: tuple[dict[str, Any], ...] = (
     {"reward": 0.5, "weight": 2, "sd": float("nan")},
     {"reward": 0.5, "sd": 0.1},
     {},
+    {"reward": 0.5, "block": ""},
+    {"reward": 0.5, "block": "x" * 101},
+    {"successes": 1, "trials": 2, "block": "two\nlines"},
+    {"block": "monday"},
 )
 
 
@@ -48,6 +52,31 @@ def many_observations_are_one_result(make: MakeExperiment) -> None:
     told, expected = ([event for event in log if isinstance(event, Told)] for log in (ours.log, right.log))
     require_equal("the results in the log", told, expected)
     require_same_plays(ours, right, 10, "after results of many observations")
+
+
+def blocks_are_taken_out(make: MakeExperiment) -> None:
+    """What a block does to all arms alike is taken out, and a confidence is an estimate then."""
+    ours, right = make_both(make)
+    for experiment in (ours, right):
+        require_equal("effects before any block", experiment.block_effects(), {})
+        for day, shift in (("monday", 0.0), ("sunday", 0.5)):
+            for i, play in enumerate(experiment.ask(4)):
+                experiment.tell(play, 0.25 * i + shift, block=day)
+            more = experiment.ask(2)
+            experiment.tell_many([(more[0], Counts(i, 4, day), None), (more[1], Batch(shift, 3, 0.1, day), 0.5)])
+        past: list[PastResult] = [("a", 2, Batch(0.5, 20, 0.1, "sunday"), None), ("b", 2, 0.75, None)]
+        experiment.add_results(past)
+    for name in STATS_ARRAYS:
+        found, due = getattr(ours.stats, name), getattr(right.stats, name)
+        require(np.array_equal(found, due), f"{name} without the effects of blocks must be {due}, got {found}")
+    require_equal("effects of blocks", ours.block_effects(), right.block_effects())
+    require_equal("names of blocks", sorted(ours.block_effects()), ["", "monday", "sunday"])
+    told, expected = ([event for event in log if isinstance(event, Told)] for log in (ours.log, right.log))
+    require_equal("the results in the log", told, expected)
+    require_equal("the confidence", ours.confidence(), right.confidence())
+    require_equal("its kind", ours.confidence().kind, "estimate")
+    require_equal("the audit", ours.audit(), right.audit())
+    require_same_plays(ours, right, 10, "after results of blocks")
 
 
 def bad_observations_are_refused(make: MakeExperiment) -> None:

@@ -47,6 +47,7 @@ RULES = (
     _record_rules.the_log_tells_everything,
     _observation_rules.many_observations_are_one_result,
     _observation_rules.bad_observations_are_refused,
+    _observation_rules.blocks_are_taken_out,
     _drift_rules.changes_are_found,
     _drift_rules.an_arm_begins_anew,
 )
