@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         pseudo_rewards,
         regret,
     )
-    from mfbandit.search import MFSearchCV
+    from mfbandit.search import MFSearchCV, Tuned, tune
     from mfbandit.service.client import connect
     from mfbandit.simulation import Comparison, Simulation, Study, Summary, compare, simulate, study
     from mfbandit.store import Store, acting_as
@@ -122,6 +122,7 @@ __all__ = [
     "Summary",
     "Sure",
     "Thompson",
+    "Tuned",
     "UnknownExperiment",
     "UnknownPlay",
     "__version__",
@@ -144,6 +145,7 @@ __all__ = [
     "simulate",
     "study",
     "theory",
+    "tune",
 ]
 
 # Loaded when first asked for: `mfbandit --help` should not wait for numpy, nor asking and telling for matplotlib.
@@ -236,7 +238,11 @@ _MODULES = {
         "run",
         "seeded",
     ),
-    "search": ("MFSearchCV",),
+    "search": (
+        "MFSearchCV",
+        "Tuned",
+        "tune",
+    ),
     "testing": (
         "ContractBroken",
         "check_experiment",

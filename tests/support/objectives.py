@@ -1,6 +1,7 @@
 """Objectives that tests run on workers: at the top of a module, so that they can be sent to other processes."""
 
 import os
+import signal
 import time
 from contextlib import suppress
 from pathlib import Path
@@ -93,3 +94,16 @@ class OneByOne(Marking):
         reward = super().__call__(play)
         time.sleep(self.seconds * play.arm)
         return misbehaving(play) if play.label == "dies" else reward
+
+
+def curve(config, epochs, seed):
+    """A score that grows with the epochs, best at a rate of 0.3, with a little noise."""
+    return -((config["rate"] - 0.3) ** 2) - 0.1 / epochs + 1e-3 * (seed / 2**32)
+
+
+def curve_or_kill(mark, config, epochs, seed):
+    """The same; the first time at 25 epochs its process is killed, and leaves a file."""
+    if epochs == 25 and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return curve(config, epochs, seed)

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
 from types import FrameType
+from typing import Protocol, runtime_checkable
 
 import numpy as np
 
@@ -44,6 +45,15 @@ class SeededPlay(Play):
 
 Objective = Callable[[SeededPlay], Reward | tuple[Reward, float]]
 """Takes a play; returns its reward, or its reward and its cost. A reward may be many observations."""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """An objective that has something for each arm, such as its settings: a worker is sent only what a play needs."""
+
+    def of_play(self, play: SeededPlay) -> Objective:
+        """Return the objective of one play."""
+        ...
 
 
 def seeded(play: Play, seed: int = 0) -> SeededPlay:

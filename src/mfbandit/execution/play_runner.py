@@ -79,7 +79,7 @@ class PlayRunner:
         play = self.queued[0]
         self._deadlines[play.id] = self._deadline()
         try:
-            future = self._pool.submit(make_attempt, self._options.objective, play, self._options.timeout)
+            future = self._pool.submit(make_attempt, self._options.of_play(play), play, self._options.timeout)
         except BrokenExecutor:
             self._recover()
             return

@@ -59,6 +59,8 @@ def run(  # noqa: PLR0913 - options with names and defaults
     until: Sure | None = None,
     stay: bool = False,
     spool: str | os.PathLike[str] | None = None,
+    take_over: bool = False,
+    first_failures: int | None = None,
     progress: bool | None = None,
 ) -> Ran:
     """Make the plays of an experiment on the workers of an executor until its capital is spent, or it is decided.
@@ -95,11 +97,16 @@ def run(  # noqa: PLR0913 - options with names and defaults
         stay: wait, when the capital is spent, while others have pending plays that may yet fail and make room.
         spool: a folder for results that cannot be told; by default mfbandit in the user's state folder
             ($XDG_STATE_HOME, or ~/.local/state).
+        take_over: make the experiment's pending plays first, as after a run that was killed; for when nobody else is
+            making them.
+        first_failures: so many plays that fail at first, before any has a result, end the run with an error: the
+            objective must be wrong. None never does.
         progress: whether to show progress; by default live on a terminal, and elsewhere as a line now and then.
 
     Raises:
         NoActiveArms: every arm failed three times in a row, or is retired.
         ExperimentPaused: the experiment is in memory and paused; any other is waited for.
+        InvalidArgument: the first plays failed, as many as ``first_failures``.
         ExecutorBroken: every worker is lost, or the executor is broken.
 
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -113,7 +120,7 @@ def run(  # noqa: PLR0913 - options with names and defaults
     >>> exp.arms[exp.best()], exp.spent, len(ran.failures), ran.ended
     ('b', 200.0, 0, 'the capital is spent')
     """
-    options = RunOptions(objective, retries, timeout, seed, plays, ahead, until, stay, spool)
+    options = RunOptions(objective, retries, timeout, seed, plays, ahead, until, stay, spool, take_over, first_failures)
     seconds = checked_lease(experiment, lease)
     pool = worker_pool(executor, workers, objective)
     with progress_display(progress) as display, keep_interrupts() as interrupts:
