@@ -69,7 +69,8 @@ def seeded(play: Play, seed: int = 0) -> SeededPlay:
     """
     place = int(play.id.rpartition("-")[2])
     mixed = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1)
-    return SeededPlay(play.id, play.arm, play.fidelity, play.cost, play.label, seed=int(mixed[0]))
+    known = (play.id, play.arm, play.fidelity, play.cost, play.label)
+    return SeededPlay(*known, seed=int(mixed[0]), resume_from=play.resume_from)
 
 
 @dataclass(frozen=True, slots=True)

@@ -177,4 +177,4 @@ def describe_play(play: Play) -> str:
 
 
 def _plain(play: Play) -> Play:
-    return Play(play.id, play.arm, play.fidelity, play.cost, play.label)
+    return Play(play.id, play.arm, play.fidelity, play.cost, play.label, resume_from=play.resume_from)

@@ -153,8 +153,9 @@ def _about_fidelities(state: State, event: Event) -> bool:
         case BiasesSet(biases) | BiasesWidened(biases):
             return isinstance(biases, list | tuple) and len(biases) == number
         case FidelitiesSet(fidelities):
-            costs = fidelities.get("costs") if isinstance(fidelities, dict) else None
-            return isinstance(costs, list | tuple) and len(costs) == number
+            known = fidelities if isinstance(fidelities, dict) else {}
+            costs, resumes = known.get("costs"), known.get("resume", False)
+            return isinstance(costs, list | tuple) and len(costs) == number and resumes == state.fidelities.resume
     return False
 
 

@@ -40,7 +40,8 @@ class Tuned:
 
     Args:
         candidates: all of them, in the order given or drawn.
-        experiment: in memory, with the log of all runs; its arms are the candidates in the order in which they are tried first.
+        experiment: in memory, with the log of all runs; its arms are the candidates in the order in which they are
+            tried first.
         resources: what the objective was given at each fidelity.
         direction: of the scores.
         ran: how the runs went: how many, in how many seconds, and how busy workers were.
