@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         UnknownExperiment,
         UnknownPlay,
     )
-    from mfbandit.execution import Ran, SeededPlay, run, seeded
+    from mfbandit.execution import Ran, SeededPlay, States, Trained, run, seeded
     from mfbandit.experiment import Confidence, Experiment, HalfLife, History, Lift, Shares, Sure
     from mfbandit.policies import (
         IISE,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         pseudo_rewards,
         regret,
     )
-    from mfbandit.search import MFSearchCV, Tuned, tune
+    from mfbandit.search import MFSearchCV, Trainer, Tuned, tune
     from mfbandit.service.client import connect
     from mfbandit.simulation import Comparison, Simulation, Study, Summary, compare, simulate, study
     from mfbandit.store import Store, acting_as
@@ -111,6 +111,7 @@ __all__ = [
     "SeededPlay",
     "Shares",
     "Simulation",
+    "States",
     "Stats",
     "Store",
     "StoreDamaged",
@@ -122,6 +123,8 @@ __all__ = [
     "Summary",
     "Sure",
     "Thompson",
+    "Trained",
+    "Trainer",
     "Tuned",
     "UnknownExperiment",
     "UnknownPlay",
@@ -235,11 +238,14 @@ _MODULES = {
     "execution": (
         "Ran",
         "SeededPlay",
+        "States",
+        "Trained",
         "run",
         "seeded",
     ),
     "search": (
         "MFSearchCV",
+        "Trainer",
         "Tuned",
         "tune",
     ),

@@ -21,11 +21,12 @@ from mfbandit.experiment.events import Asked, Told
 from mfbandit.search.tuned import Direction
 from mfbandit.search.tuner import OneRun, Task, checked_resources
 from tests.support.effort import examples
-from tests.support.objectives import curve, curve_or_kill
+from tests.support.objectives import curve, curve_or_kill, walked, walked_or_kill
 from tests.support.services import served
 
 SPACE = {"rate": (0.0, 1.0)}
 EPOCHS = [1, 5, 25]
+ROOT = Path(__file__).parents[2]
 
 
 def quiet(objective: Any = curve, candidates: Any = SPACE, **options: Any) -> mfb.Tuned:
@@ -37,6 +38,11 @@ def quiet(objective: Any = curve, candidates: Any = SPACE, **options: Any) -> mf
 
 def steps(found):
     return [event for event in found.experiment.log if isinstance(event, Asked | Told)]
+
+
+def went_on(found):
+    """How many runs went on from earlier ones."""
+    return sum(found.experiment.play(event.play).resume_from is not None for event in steps(found))
 
 
 class TestResult:
@@ -218,6 +224,81 @@ class TestWorkers:
         assert quiet(meet, [1.0, 2.0, 3.0, 4.0], workers=3).best_config == 4.0
 
 
+class TestResuming:
+    def test_it_ends_where_training_in_one_go_does(self):
+        found = quiet(walked, resume=True, capital=6)
+        fresh = {}
+        for event in found.experiment.log:
+            if isinstance(event, Told):
+                play = found.experiment.play(event.play)
+                config = found.candidates[found.order[play.arm]]
+                if play.resume_from is None:
+                    fresh[play.arm] = mfb.seeded(play).seed
+                whole, _ = walked(config, EPOCHS[play.fidelity], fresh[play.arm], None)
+                assert event.reward == pytest.approx(whole, abs=1e-12)
+                assert event.cost == play.cost
+        assert went_on(found)
+        assert found.best_state == (found.best_resource, pytest.approx(found.best_score))
+
+    def test_two_functions(self):
+        trainer = mfb.Trainer(lambda c, state, epochs, seed: walked(c, epochs, seed, state)[1], lambda _, s: s[1])
+        assert steps(quiet(trainer, resume=True)) == steps(quiet(walked, resume=True))
+
+    def test_the_cost_may_be_told(self):
+        found = quiet(lambda *given: (*walked(*given), 0.25), resume=True, capital=4)
+        assert found.spent == 0.25 * found.ran.told
+
+    def test_fidelities_may_say_so(self):
+        fidelities = mfb.Fidelities([1, 5, 25], resume=True)
+        found = quiet(lambda c, m, s, state: walked(c, EPOCHS[m], s, state), fidelities=fidelities, capital=100)
+        assert found.experiment.fidelities == fidelities
+
+    @pytest.mark.parametrize("executor", ["threads", "processes"])
+    def test_on_workers(self, executor):
+        found = quiet(walked, resume=True, executor=executor, workers=2, capital=6)
+        assert went_on(found)
+        assert found.failures == ()
+
+    def test_a_killed_search_goes_on_as_if_nothing_had_happened(self, tmp_path):
+        place, mark = tmp_path / "search.db", tmp_path / "killed"
+        script = (
+            "import mfbandit as mfb; from tests.support.objectives import walked_or_kill; import functools, sys;"
+            "mfb.tune(functools.partial(walked_or_kill, sys.argv[2]), {'rate': (0.0, 1.0)}, n=12,"
+            "fidelities=[1, 5, 25], store=sys.argv[1], resume=True, progress=False)"
+        )
+        command = [sys.executable, "-c", script, str(place), str(mark)]
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
+        assert done.returncode == -signal.SIGKILL, done.stderr
+        found = quiet(walked, store=place, resume=True)
+        undisturbed = quiet(walked, store=tmp_path / "other.db", resume=True)
+        assert 0 < found.ran.told < undisturbed.ran.told
+        assert steps(found) == steps(undisturbed)
+        assert walked_or_kill(mark, {"rate": 0.5}, 25, 1, (1, 0.0)) == walked({"rate": 0.5}, 25, 1, (1, 0.0))
+
+    @pytest.mark.parametrize(
+        ("objective", "options", "said"),
+        [
+            (curve, {}, "objective must take (candidate, resource, seed, state), got curve(config, epochs, seed)"),
+            (walked, {"resume": 1}, "resume must be True or False, got 1"),
+            (curve, {"resume": False, "states": "here"}, "states must be None where runs do not resume, got 'here'"),
+            (walked, {"states": 3}, "states must be in a folder, or None for memory, got 3"),
+            (lambda *_: 0.5, {}, "objective must have results, got 10 failures at first: InvalidArgument: objective "
+             "must return (score, state) where runs resume, got 0.5"),
+            (lambda *_: (0.5, threading.Lock()), {}, "objective must have results, got 10 failures at first: state "
+             "must be something that pickle can keep, or the path of a checkpoint, got a lock"),
+        ],
+    )  # fmt: skip
+    def test_what_is_refused(self, objective, options, said):
+        with pytest.raises(InvalidArgument) as error:
+            quiet(objective, **{"resume": True} | options)
+        assert str(error.value).startswith(said)
+
+    def test_a_search_that_did_not_resume(self, tmp_path):
+        quiet(store=tmp_path / "search.db")
+        with pytest.raises(InvalidArgument, match="resume must be that of the search 'tune'"):
+            quiet(walked, store=tmp_path / "search.db", resume=True)
+
+
 class TestStores:
     def test_it_goes_on_with_more_capital(self, tmp_path):
         place = tmp_path / "search.db"
@@ -259,9 +340,8 @@ class TestStores:
             "mfb.tune(functools.partial(curve_or_kill, sys.argv[2]), {'rate': (0.0, 1.0)}, n=12, fidelities=[1, 5, 25],"
             "store=sys.argv[1], progress=False)"
         )
-        root = Path(__file__).parent.parent.parent
         command = [sys.executable, "-c", script, str(place), str(mark)]
-        done = subprocess.run(command, cwd=root, capture_output=True, text=True, check=False)
+        done = subprocess.run(command, cwd=ROOT, capture_output=True, text=True, check=False)
         assert done.returncode == -signal.SIGKILL, done.stderr
         assert mark.exists()
         found, undisturbed = quiet(store=place), quiet(store=tmp_path / "other.db")

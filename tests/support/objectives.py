@@ -6,7 +6,10 @@ import time
 from contextlib import suppress
 from pathlib import Path
 
+from mfbandit import Trained
+
 FINE = 0.5
+EPOCHS = (1, 4, 16)  # by fidelity
 
 
 def noisy(play):
@@ -107,3 +110,25 @@ def curve_or_kill(mark, config, epochs, seed):
         Path(mark).touch()
         os.kill(os.getpid(), signal.SIGKILL)
     return curve(config, epochs, seed)
+
+
+def trained(play):
+    """Training that remembers which epochs it has had; the reward is their sum."""
+    state = play.state() or {"epochs": []}
+    state["epochs"] += range(len(state["epochs"]), EPOCHS[play.fidelity])
+    return Trained(float(sum(state["epochs"])) + play.arm, state)
+
+
+def walked(config, epochs, seed, state):
+    """Training for tune: a random walk that goes on where it was, with the same draws."""
+    state = state or (0, 0.0)
+    total = state[1] + sum(((seed + k) % 7 - 3) * 1e-4 + 0.01 * config["rate"] for k in range(state[0], epochs))
+    return total, (epochs, total)
+
+
+def walked_or_kill(mark, config, epochs, seed, state):
+    """The same; the first time that it goes on to 25 epochs its process is killed, and leaves a file."""
+    if epochs == 25 and state is not None and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return walked(config, epochs, seed, state)

@@ -8,6 +8,7 @@ from mfbandit._internal.validation import flag, positive, whole
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit.errors import InvalidArgument
 from mfbandit.execution.attempt import HasParts, Objective, SeededPlay
+from mfbandit.execution.states import States
 from mfbandit.experiment import AnyExperiment, Sure, checked_stop
 
 
@@ -31,6 +32,7 @@ class RunOptions:
     spool: str | os.PathLike[str] | None = None
     take_over: bool = False
     first_failures: int | None = None
+    states: States | None = None
 
     def __post_init__(self) -> None:
         _check_not_negative("retries", self.retries)
@@ -43,6 +45,8 @@ class RunOptions:
         checked_stop(self.until, "until")
         if self.spool is not None:
             object.__setattr__(self, "spool", _checked_folder(self.spool))
+        if self.states is not None and not isinstance(self.states, States):
+            raise InvalidArgument(f"states must be a States, got {self.states!r}")
         flag("take_over", self.take_over)
         if self.first_failures is not None and whole("first_failures", self.first_failures) < 1:
             raise InvalidArgument(f"first_failures must be at least 1, got {self.first_failures}")

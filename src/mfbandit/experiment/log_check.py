@@ -153,8 +153,8 @@ def _about_fidelities(state: State, event: Event) -> bool:
         case BiasesSet(biases) | BiasesWidened(biases):
             return isinstance(biases, list | tuple) and len(biases) == number
         case FidelitiesSet(fidelities):
-            known = fidelities if isinstance(fidelities, dict) else {}
-            costs, resumes = known.get("costs"), known.get("resume", False)
+            told = fidelities if isinstance(fidelities, dict) else {}
+            costs, resumes = told.get("costs"), told.get("resume", False)
             return isinstance(costs, list | tuple) and len(costs) == number and resumes == state.fidelities.resume
     return False
 

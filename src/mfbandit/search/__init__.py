@@ -8,15 +8,16 @@ from mfbandit._internal.imports import needed_for
 if TYPE_CHECKING:
     from mfbandit.search.estimator import MFSearchCV
     from mfbandit.search.tuned import Tuned
-    from mfbandit.search.tuner import tune
+    from mfbandit.search.tuner import Trainer, tune
 
 __all__ = [
     "MFSearchCV",
+    "Trainer",
     "Tuned",
     "tune",
 ]
 
-_MODULES = {"Tuned": "tuned", "tune": "tuner"}
+_MODULES = {"Trainer": "tuner", "Tuned": "tuned", "tune": "tuner"}
 
 
 def __getattr__(name: str) -> object:

@@ -10,7 +10,7 @@ import numpy as np
 from mfbandit._internal.formatting import columns, plain, readable
 from mfbandit._internal.imports import needed_for
 from mfbandit._internal.typing import FloatArray
-from mfbandit.execution import Ran
+from mfbandit.execution import Ran, States
 from mfbandit.execution.outcomes import Failure
 from mfbandit.experiment import Confidence, Experiment
 from mfbandit.policies.policy import HasIntervals
@@ -46,6 +46,7 @@ class Tuned:
         direction: of the scores.
         ran: how the runs went: how many, in how many seconds, and how busy workers were.
         order: the index of the candidate that each arm is.
+        states: what runs that resume left behind; None where none do.
 
     >>> from mfbandit.search import tune
     >>> found = tune(lambda config, epochs, seed: -abs(config - 3), [1, 2, 3, 4], fidelities=[1, 3])
@@ -59,6 +60,7 @@ class Tuned:
     direction: Direction
     ran: Ran
     order: tuple[int, ...]
+    states: States | None = None
 
     @cached_property
     def _best_arm(self) -> int:
@@ -83,6 +85,11 @@ class Tuned:
     def best_resource(self) -> Any:  # noqa: ANN401 - whatever a resource is
         """The most of the resource that the best candidate ran with."""
         return self.resources[self._highest(self._best_arm)]
+
+    @property
+    def best_state(self) -> Any:  # noqa: ANN401 - whatever an objective returned
+        """The state that the best candidate's longest training left, such as its model; None where none is kept."""
+        return None if self.states is None else self.states.best(self._best_arm)
 
     @property
     def best_interval(self) -> tuple[float, float]:

@@ -5,18 +5,18 @@ import os
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import Executor, ProcessPoolExecutor, ThreadPoolExecutor
 from contextlib import ExitStack, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
 
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import cost as checked_cost
-from mfbandit._internal.validation import number, positive, whole
+from mfbandit._internal.validation import flag, number, positive, shown, whole
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit.core import Fidelities
 from mfbandit.errors import InvalidArgument
-from mfbandit.execution import InlineExecutor, SeededPlay, run
+from mfbandit.execution import InlineExecutor, SeededPlay, States, Trained, run
 from mfbandit.experiment import AnyExperiment, Experiment, Sure
 from mfbandit.policies import MFTopTwo, Policy
 from mfbandit.search.labels import settings_label, unique_labels
@@ -30,8 +30,31 @@ DEFAULT_CAPITAL_SHARE = 0.75  # of one run of every candidate at the highest fid
 FAILURES_AT_FIRST = 10  # without any result, after which an objective is taken to be wrong
 EXECUTORS = ("threads", "processes")
 
-TunedObjective = Callable[[Any, Any, int], Any]
-"""Takes a candidate, a resource and a seed; returns a score, or (score, cost)."""
+TunedObjective = Callable[..., Any]
+"""Takes a candidate, a resource and a seed; returns a score, or (score, cost). Where runs resume, see :func:`tune`."""
+
+
+@dataclass(frozen=True)
+class Trainer:
+    """An objective for :func:`tune` with ``resume=True``, made of two functions.
+
+    Args:
+        train: train(candidate, state, resource, seed) → state: goes on from a state until it has had that much of the
+            resource; from the beginning where the state is None.
+        score: score(candidate, state) → score.
+
+    >>> count = Trainer(lambda config, state, epochs, seed: epochs, lambda config, epochs: config * epochs)
+    >>> count(0.5, 10, seed=1, state=None)
+    (5.0, 10)
+    """
+
+    train: Callable[[Any, Any, Any, int], Any]
+    score: Callable[[Any, Any], Any]
+
+    def __call__(self, candidate: object, resource: object, seed: int, state: object) -> tuple[Any, Any]:
+        """Train further, and score."""
+        trained = self.train(candidate, state, resource, seed)
+        return self.score(candidate, trained), trained
 
 
 def tune(  # noqa: PLR0913 - options with names and defaults
@@ -52,6 +75,8 @@ def tune(  # noqa: PLR0913 - options with names and defaults
     ahead: int = 0,
     store: str | os.PathLike[str] | Store | RemoteStore | None = None,
     name: str = "tune",
+    resume: bool = False,
+    states: str | os.PathLike[str] | None = None,
     progress: bool | None = None,
 ) -> Tuned:
     """Find the best of many candidates by cheap and dear runs of an objective, within a capital.
@@ -85,6 +110,11 @@ def tune(  # noqa: PLR0913 - options with names and defaults
             same arguments: a path of a SQLite file or a postgresql:// address, an open :class:`~mfbandit.Store`, or a
             service (:func:`~mfbandit.connect`). More capital goes on with a search that has ended.
         name: of the experiment in the store.
+        resume: whether a run goes on from an earlier one of its candidate, and costs the difference. The objective is
+            called with a fourth argument, a copy of the state that it goes on from (None at first), with the seed of
+            that training; it returns (score, state) or (score, state, cost). Or it is a :class:`~mfbandit.Trainer`.
+        states: a folder for the states; see :class:`~mfbandit.States`. By default they are in memory, or beside a
+            SQLite file that is the store.
         progress: whether to show progress; see :func:`~mfbandit.run`.
 
     Raises:
@@ -98,15 +128,17 @@ def tune(  # noqa: PLR0913 - options with names and defaults
     (0.315, 0.0402, 29.6, 30.0)
     """
     wanted = _direction(direction)
-    _check_takes(objective)
     checked_seed(seed)
     drawn = _drawn(candidates, n, seed)
     known, resources = checked_resources(fidelities)
+    known = replace(known, resume=flag("resume", resume) or known.resume)
+    _check_takes(objective, resume=known.resume)
+    kept_states = _states(states, store, resume=known.resume)
     amount = _checked_capital(capital, policy, known, len(drawn))
     rule = MFTopTwo(amount) if policy is None else policy
     order = _order(rule, known, len(drawn), seed)
     labels = unique_labels([_label(drawn[k]) for k in order])
-    task = Task(objective, tuple(drawn[k] for k in order), resources, wanted)
+    task = Task(objective, tuple(drawn[k] for k in order), resources, wanted, known.resume)
     with ExitStack() as stack:
         pool = stack.enter_context(_executor(executor, workers))
         arms = _Arms(labels, known, amount, None if capital is None else amount, rule)
@@ -124,10 +156,11 @@ def tune(  # noqa: PLR0913 - options with names and defaults
             stay=experiment.shared and not alone,
             take_over=alone,
             first_failures=FAILURES_AT_FIRST,
+            states=kept_states,
             progress=progress,
         )
         kept = experiment if isinstance(experiment, Experiment) else Experiment.from_json(experiment.to_json())
-    return Tuned(tuple(drawn), kept, resources, wanted, ran, tuple(order.tolist()))
+    return Tuned(tuple(drawn), kept, resources, wanted, ran, tuple(order.tolist()), kept_states)
 
 
 @dataclass(frozen=True)
@@ -139,18 +172,21 @@ class Task:
         configs: candidates in the order of arms.
         resources: by fidelity.
         direction: of the score.
+        resume: whether runs go on from states.
     """
 
     objective: TunedObjective
     configs: tuple[Any, ...]
     resources: tuple[Any, ...]
     direction: Direction
+    resume: bool = False
 
     def of_play(self, play: SeededPlay) -> "OneRun":
         """Return what is sent to a worker: one candidate, and not all."""
-        return OneRun(self.objective, self.configs[play.arm], self.resources[play.fidelity], self.direction)
+        config, resource = self.configs[play.arm], self.resources[play.fidelity]
+        return OneRun(self.objective, config, resource, self.direction, self.resume)
 
-    def __call__(self, play: SeededPlay) -> float | tuple[float, float]:
+    def __call__(self, play: SeededPlay) -> float | tuple[float, float] | Trained:
         """Make the play."""
         return self.of_play(play)(play)
 
@@ -168,9 +204,12 @@ class OneRun:
     config: Any
     resource: Any
     direction: Direction
+    resume: bool = False
 
-    def __call__(self, play: SeededPlay) -> float | tuple[float, float]:
+    def __call__(self, play: SeededPlay) -> float | tuple[float, float] | Trained:
         """Run the objective; larger rewards are better."""
+        if self.resume:
+            return self.trained(self.objective(self.config, self.resource, play.seed, play.state()))
         return self.reward(self.objective(self.config, self.resource, play.seed))
 
     def reward(self, result: object) -> float | tuple[float, float]:
@@ -181,6 +220,15 @@ class OneRun:
             case None:
                 raise InvalidArgument("objective must return a score, got None: does it end without a return?")
         return self.direction.sign * number("score", _plain(result))
+
+    def trained(self, result: object) -> Trained:
+        """Return what is told and kept of a result."""
+        match result:
+            case tuple((score, state)):
+                return Trained(self.direction.sign * number("score", _plain(score)), state)
+            case tuple((score, state, cost)):
+                return Trained(self.direction.sign * number("score", _plain(score)), state, checked_cost(cost))
+        raise InvalidArgument(f"objective must return (score, state) where runs resume, got {shown(result)}")
 
 
 def _plain(score: object) -> object:
@@ -231,16 +279,26 @@ def _direction(given: str) -> Direction:
         raise InvalidArgument(f"direction must be 'maximize' or 'minimize', got {given!r}") from None
 
 
-def _check_takes(objective: TunedObjective) -> None:
+def _states(given: object, store: object, *, resume: bool) -> States | None:
+    if not resume:
+        if given is not None:
+            raise InvalidArgument(f"states must be None where runs do not resume, got {given!r}")
+        return None
+    beside = isinstance(store, str | os.PathLike) and not str(store).startswith("postgres")
+    return States(f"{os.fspath(store)}.states" if given is None and beside else given)  # type: ignore[call-overload,arg-type]
+
+
+def _check_takes(objective: TunedObjective, *, resume: bool) -> None:
     if not callable(objective):
         raise InvalidArgument(f"objective must be a function, got {objective!r}")
+    arguments = ("candidate", "resource", "seed", "state") if resume else ("candidate", "resource", "seed")
     try:
-        inspect.signature(objective).bind(None, None, None)
+        inspect.signature(objective).bind(*arguments)
     except ValueError:  # something built in, which does not say what it takes
         return
     except TypeError:
         taken = f"{getattr(objective, '__name__', repr(objective))}{inspect.signature(objective)}"
-        raise InvalidArgument(f"objective must take (candidate, resource, seed), got {taken}") from None
+        raise InvalidArgument(f"objective must take ({', '.join(arguments)}), got {taken}") from None
 
 
 def _drawn(candidates: Mapping[str, object] | Sequence[Any], number: int | None, seed: int) -> list[Any]:
@@ -321,14 +379,15 @@ def _kept(arms: _Arms, store: Store | RemoteStore, name: str) -> AnyExperiment:
     if name not in store.list():
         return store.create(name, arms.policy, arms=arms.labels, fidelities=arms.fidelities, capital=arms.capital)
     found = store.open(name)
+    named = f"of the search {name!r} that the store has, or its name another one"
     for what, there, here in (
         ("candidates", list(found.arms), arms.labels),
         ("fidelities", found.fidelities.costs, arms.fidelities.costs),
     ):
         if there != here:
-            raise InvalidArgument(
-                f"{what} must be those of the search {name!r} that the store has, or its name another one, got others"
-            )
+            raise InvalidArgument(f"{what} must be those {named}, got others")
+    if found.fidelities.resume != arms.fidelities.resume:
+        raise InvalidArgument(f"resume must be that {named}, got {arms.fidelities.resume}")
     if arms.given_capital is not None and arms.given_capital != found.capital:
         found.set_capital(arms.given_capital)
     return found
