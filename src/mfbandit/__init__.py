@@ -22,7 +22,7 @@ if TYPE_CHECKING:
         UnknownExperiment,
         UnknownPlay,
     )
-    from mfbandit.execution import Ran, SeededPlay, run, seeded
+    from mfbandit.execution import Ran, SeededPlay, States, Trained, run, seeded
     from mfbandit.experiment import Confidence, Experiment, HalfLife, History, Lift, Shares, Sure
     from mfbandit.policies import (
         IISE,
@@ -54,7 +54,7 @@ if TYPE_CHECKING:
         pseudo_rewards,
         regret,
     )
-    from mfbandit.search import MFSearchCV
+    from mfbandit.search import MFSearchCV, Trainer, Tuned, tune
     from mfbandit.service.client import connect
     from mfbandit.simulation import Comparison, Simulation, Study, Summary, compare, simulate, study
     from mfbandit.store import Store, acting_as
@@ -111,6 +111,7 @@ __all__ = [
     "SeededPlay",
     "Shares",
     "Simulation",
+    "States",
     "Stats",
     "Store",
     "StoreDamaged",
@@ -122,6 +123,9 @@ __all__ = [
     "Summary",
     "Sure",
     "Thompson",
+    "Trained",
+    "Trainer",
+    "Tuned",
     "UnknownExperiment",
     "UnknownPlay",
     "__version__",
@@ -144,6 +148,7 @@ __all__ = [
     "simulate",
     "study",
     "theory",
+    "tune",
 ]
 
 # Loaded when first asked for: `mfbandit --help` should not wait for numpy, nor asking and telling for matplotlib.
@@ -233,10 +238,17 @@ _MODULES = {
     "execution": (
         "Ran",
         "SeededPlay",
+        "States",
+        "Trained",
         "run",
         "seeded",
     ),
-    "search": ("MFSearchCV",),
+    "search": (
+        "MFSearchCV",
+        "Trainer",
+        "Tuned",
+        "tune",
+    ),
     "testing": (
         "ContractBroken",
         "check_experiment",

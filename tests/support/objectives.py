@@ -1,11 +1,15 @@
 """Objectives that tests run on workers: at the top of a module, so that they can be sent to other processes."""
 
 import os
+import signal
 import time
 from contextlib import suppress
 from pathlib import Path
 
+from mfbandit import Trained
+
 FINE = 0.5
+EPOCHS = (1, 4, 16)  # by fidelity
 
 
 def noisy(play):
@@ -119,3 +123,38 @@ def _wait_for(file):
     end = time.monotonic() + 120
     while not file.exists() and time.monotonic() < end:
         time.sleep(0.01)
+
+
+def curve(config, epochs, seed):
+    """A score that grows with the epochs, best at a rate of 0.3, with a little noise."""
+    return -((config["rate"] - 0.3) ** 2) - 0.1 / epochs + 1e-3 * (seed / 2**32)
+
+
+def curve_or_kill(mark, config, epochs, seed):
+    """The same; the first time at 25 epochs its process is killed, and leaves a file."""
+    if epochs == 25 and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return curve(config, epochs, seed)
+
+
+def trained(play):
+    """Training that remembers which epochs it has had; the reward is their sum."""
+    state = play.state() or {"epochs": []}
+    state["epochs"] += range(len(state["epochs"]), EPOCHS[play.fidelity])
+    return Trained(float(sum(state["epochs"])) + play.arm, state)
+
+
+def walked(config, epochs, seed, state):
+    """Training for tune: a random walk that goes on where it was, with the same draws."""
+    state = state or (0, 0.0)
+    total = state[1] + sum(((seed + k) % 7 - 3) * 1e-4 + 0.01 * config["rate"] for k in range(state[0], epochs))
+    return total, (epochs, total)
+
+
+def walked_or_kill(mark, config, epochs, seed, state):
+    """The same; the first time that it goes on to 25 epochs its process is killed, and leaves a file."""
+    if epochs == 25 and state is not None and not Path(mark).exists():
+        Path(mark).touch()
+        os.kill(os.getpid(), signal.SIGKILL)
+    return walked(config, epochs, seed, state)

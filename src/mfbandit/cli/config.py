@@ -128,13 +128,14 @@ class Config:
         biases, names = table.get("biases", NUMBERS), table.get("names", TEXTS)
         scale, span = table.get("scale", NUMBER_OR_NUMBERS), table.get("range", NUMBERS)
         rewards = table.get("rewards", TEXT)
+        resume = table.get("resume", FLAG, default=False)
         if "concentration" in table:  # its name in Python
             got = shown(table.get("concentration", ANYTHING))
             rule = "range = [low, high] or scale = a number"
             raise InvalidArgument(f"{table.where} concentration must be written as {rule}, got {got}")
         table.close()
         with at(table.where):
-            return Fidelities(costs, biases, _noise(scale, span, rewards), names)
+            return Fidelities(costs, biases, _noise(scale, span, rewards), names, resume)
 
     def problem(self) -> Problem:
         """[problem]: a ready one by name, or means and rewards of one's own with [fidelities]."""

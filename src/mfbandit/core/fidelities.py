@@ -10,7 +10,7 @@ import numpy as np
 
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import FloatArray
-from mfbandit._internal.validation import CALCULABLE, LARGEST_NUMBER, SMALLEST_NUMBER, shown
+from mfbandit._internal.validation import CALCULABLE, LARGEST_NUMBER, SMALLEST_NUMBER, flag, shown
 from mfbandit.core.concentration import Bounded, Concentration, Rate, SubGaussian
 from mfbandit.errors import InvalidArgument
 
@@ -30,6 +30,8 @@ class Fidelities:
         biases: ζ_1 > … > ζ_M = 0, in units of reward; shape (M,). None if they are not known.
         concentration: the noise, one for all fidelities or one for each. None if it is not known.
         names: display names; by default the indices from 0.
+        resume: whether a play goes on from an earlier one of its arm at a lower fidelity m', as the training of a
+            model does: it costs λ_m − λ_m' then. An experiment reserves and settles such costs.
 
     >>> ads = Fidelities(costs=[1, 10, 60], biases=[0.2, 0.1, 0], concentration=Bounded(),
     ...                  names=["a minute", "ten minutes", "an hour"])
@@ -45,8 +47,10 @@ class Fidelities:
     biases: Sequence[float] | None = None
     concentration: Concentration | Sequence[Concentration] | None = None
     names: Sequence[str] | None = None
+    resume: bool = False
 
     def __post_init__(self) -> None:
+        flag("resume", self.resume)
         costs = _costs(self.costs)
         n = len(costs)
         _set(self, "costs", costs)

@@ -1,6 +1,7 @@
 """Plays, and what was learned from them: counts and sums of rewards for each fidelity and arm."""
 
-from dataclasses import dataclass, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field, replace
 from functools import cached_property
 from typing import Any
 
@@ -8,7 +9,8 @@ import numpy as np
 
 from mfbandit._internal.typing import BoolArray, FloatArray, IntArray
 
-STATS_ARRAYS = ("counts", "sums", "squares", "pending", "active", "extra", "unseen")  # the last two may be None
+ALWAYS_ARRAYS = ("counts", "sums", "squares", "pending", "active")
+STATS_ARRAYS = (*ALWAYS_ARRAYS, "extra", "unseen", "states", "resumed")  # these four may be None
 
 
 @dataclass(frozen=True, slots=True)
@@ -21,6 +23,8 @@ class Play:
         fidelity: index of the fidelity, from 0 (the cheapest).
         cost: λ of that fidelity, reserved until the play is told or failed.
         label: the arm's label, for people.
+        resume_from: the fidelity of an earlier play of the arm, from whose training this one goes on; None where it
+            begins anew. Its cost is the difference of the two fidelities' costs.
 
     >>> Play(id="demo-0", arm=0, fidelity=2, cost=1000.0, label="ad-a").label
     'ad-a'
@@ -31,6 +35,7 @@ class Play:
     fidelity: int
     cost: float
     label: str
+    resume_from: int | None = field(default=None, kw_only=True)
 
 
 @dataclass(frozen=True, eq=False)
@@ -47,6 +52,10 @@ class Stats:
         memory: what the policy's ``remember`` returned last, for policies that have this method; else None.
         extra: observations beyond the first of each result, shape (M, K); None where every result is one.
         unseen: those of ``extra`` that say nothing about the spread, shape (M, K); None where every result is one.
+        states: how many results of an arm at a fidelity a further play can go on from, shape (M, K): training that no
+            play has gone on from yet. None where nothing resumes.
+        resumed: how many plays, pending ones included, went on from a result of an arm at a fidelity, shape (M, K);
+            each was cheaper by λ_m of that fidelity. None where nothing resumes.
 
     >>> stats = Stats.empty(fidelities=2, arms=3)
     >>> stats.time, stats.means.shape
@@ -61,6 +70,8 @@ class Stats:
     memory: object = None
     extra: IntArray | None = None
     unseen: IntArray | None = None
+    states: IntArray | None = None
+    resumed: IntArray | None = None
 
     @classmethod
     def empty(cls, fidelities: int, arms: int) -> "Stats":
@@ -149,8 +160,10 @@ class Stats:
         """
         extra = None if self.extra is None else self.extra[-1:]
         unseen = None if self.unseen is None else self.unseen[-1:]
+        states = None if self.states is None else self.states[-1:]
+        resumed = None if self.resumed is None else self.resumed[-1:]
         top = (self.counts[-1:], self.sums[-1:], self.squares[-1:], self.pending[-1:])
-        return Stats(*top, self.active, self.memory, extra, unseen)
+        return Stats(*top, self.active, self.memory, extra, unseen, states, resumed)
 
     @property
     def told(self) -> "Stats":
@@ -159,8 +172,8 @@ class Stats:
         >>> Stats.empty(fidelities=1, arms=2).told.time
         1
         """
-        nothing = np.zeros_like(self.pending)
-        return Stats(self.counts, self.sums, self.squares, nothing, self.active, self.memory, self.extra, self.unseen)
+        known = (self.counts, self.sums, self.squares, np.zeros_like(self.pending), self.active, self.memory)
+        return Stats(*known, self.extra, self.unseen, self.states, self.resumed)
 
     def with_batches(self) -> "Stats":
         """Return the same statistics with room for results of many observations.
@@ -172,6 +185,48 @@ class Stats:
             return self
         return replace(self, extra=np.zeros_like(self.counts), unseen=np.zeros_like(self.counts))
 
+    def with_states(self) -> "Stats":
+        """Return the same statistics with room for training that can be gone on from.
+
+        >>> Stats.empty(fidelities=1, arms=2).with_states().states.tolist()
+        [[0, 0]]
+        """
+        if self.states is not None:
+            return self
+        return replace(self, states=np.zeros_like(self.counts), resumed=np.zeros_like(self.counts))
+
+    def start(self, arm: int, fidelity: int) -> int | None:
+        """The fidelity that the next play of an arm at a fidelity goes on from: the highest below it with a state.
+
+        >>> stats = Stats.empty(fidelities=3, arms=1).with_states()
+        >>> stats.states[:, 0] = [2, 1, 0]
+        >>> stats.start(0, 2), stats.start(0, 1), stats.start(0, 0)
+        (1, 0, None)
+        """
+        if self.states is None:
+            return None
+        below = self.states[:fidelity, arm].nonzero()[0]
+        return int(below[-1]) if len(below) else None
+
+    def next_costs(self, costs: Sequence[float]) -> FloatArray:
+        """What the next play of each arm at each fidelity costs: λ_m − λ_m' where it goes on from m'; shape (M, K).
+
+        Args:
+            costs: λ_m of all fidelities; shape (M,).
+
+        >>> stats = Stats.empty(fidelities=3, arms=2).with_states()
+        >>> stats.states[0, 1] = 1
+        >>> stats.next_costs([1, 4, 16]).tolist()
+        [[1.0, 1.0], [4.0, 3.0], [16.0, 15.0]]
+        """
+        each = np.repeat(np.array(costs, dtype=np.float64)[:, None], len(self.active), axis=1)
+        if self.states is not None:
+            saved = np.zeros(len(self.active))
+            for m, kept in enumerate(self.states):
+                each[m] -= saved
+                saved = np.where(kept > 0, costs[m], saved)
+        return each
+
     def with_arms(self, number: int) -> "Stats":
         """Return a copy with ``number`` new active arms after the others.
 
@@ -180,6 +235,7 @@ class Stats:
         """
         new = Stats.empty(len(self.counts), number)
         others = new if self.extra is None else new.with_batches()
+        others = others if self.states is None else others.with_states()
         return self._changed({name: np.hstack([array, getattr(others, name)]) for name, array in self._arrays.items()})
 
     def read_only(self) -> "Stats":

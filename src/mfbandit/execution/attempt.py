@@ -1,6 +1,7 @@
 """One attempt at a play, as a worker makes it: call the objective, and return an error instead of raising it."""
 
 import os
+import pickle
 import queue
 import signal
 import sys
@@ -8,11 +9,14 @@ import threading
 import time
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, field
+from importlib import import_module
 from types import FrameType
+from typing import Any, Protocol, cast, runtime_checkable
 
 import numpy as np
 
+from mfbandit._internal.imports import installed
 from mfbandit._internal.validation import cost as checked_cost
 from mfbandit._internal.validation import number
 from mfbandit.core import Batch, Counts, Play, Reward
@@ -29,6 +33,7 @@ class SeededPlay(Play):
         seed: below 2³². It depends on the seed of the whole run and on the play. It is the same in every attempt, so
             that a worker that dies changes no result.
         attempt: 1 the first time, 2 after a first failure, and so on.
+        packed_state: what it goes on from, pickled; see :meth:`state`.
 
     >>> SeededPlay("demo-0", 0, 2, 1000.0, "ad-a", seed=7).rng().integers(10)
     np.int64(9)
@@ -36,14 +41,46 @@ class SeededPlay(Play):
 
     seed: int
     attempt: int = 1
+    packed_state: bytes | None = field(default=None, repr=False)
+
+    def state(self) -> Any:  # noqa: ANN401 - whatever an objective returned
+        """Return a copy of the state that this play goes on from, if ``run`` keeps them; None if it begins anew."""
+        return None if self.packed_state is None else unpacked(self.packed_state)
 
     def rng(self) -> np.random.Generator:
         """Return a new random generator with this seed."""
         return np.random.default_rng(self.seed)
 
 
-Objective = Callable[[SeededPlay], Reward | tuple[Reward, float]]
+@dataclass(frozen=True, slots=True)
+class Trained:
+    """What an objective returns whose plays resume: a reward, and a state that a later play can go on from.
+
+    Args:
+        reward: of the play.
+        state: anything that pickle can keep, such as a model, or the path of a checkpoint that the objective wrote.
+        cost: what the play cost; None for what its fidelity costs beyond the one that it went on from.
+
+    >>> Trained(0.5, state={"weights": [1.0, 2.0]}).reward
+    0.5
+    """
+
+    reward: Reward
+    state: object
+    cost: float | None = None
+
+
+Objective = Callable[[SeededPlay], Reward | tuple[Reward, float] | Trained]
 """Takes a play; returns its reward, or its reward and its cost. A reward may be many observations."""
+
+
+@runtime_checkable
+class HasParts(Protocol):
+    """An objective that has something for each arm, such as its settings: a worker is sent only what a play needs."""
+
+    def of_play(self, play: SeededPlay) -> Objective:
+        """Return the objective of one play."""
+        ...
 
 
 def seeded(play: Play, seed: int = 0) -> SeededPlay:
@@ -59,7 +96,8 @@ def seeded(play: Play, seed: int = 0) -> SeededPlay:
     """
     place = int(play.id.rpartition("-")[2])
     mixed = np.random.SeedSequence(seed, spawn_key=(place,)).generate_state(1)
-    return SeededPlay(play.id, play.arm, play.fidelity, play.cost, play.label, seed=int(mixed[0]))
+    known = (play.id, play.arm, play.fidelity, play.cost, play.label)
+    return SeededPlay(*known, seed=int(mixed[0]), resume_from=play.resume_from)
 
 
 @dataclass(frozen=True, slots=True)
@@ -71,12 +109,14 @@ class AttemptResult:
         cost: None if the play cost what its fidelity costs.
         error: why the attempt failed, in one line.
         seconds: how long it took.
+        state: pickled, if the objective returned one.
     """
 
     reward: Reward | None
     cost: float | None
     error: str | None
     seconds: float
+    state: bytes | None = None
 
 
 def make_attempt(objective: Objective, play: SeededPlay, timeout: float | None = None) -> AttemptResult:
@@ -96,14 +136,45 @@ def make_attempt(objective: Objective, play: SeededPlay, timeout: float | None =
     """
     began = time.perf_counter()
     try:
-        reward, cost = _checked(_call_within(timeout, lambda: _call_here(objective, play)))
+        result = _call_within(timeout, lambda: _call_here(objective, play))
+        packed = packed_state(result.state) if isinstance(result, Trained) else None
+        reward, cost = _checked(result)
     except _TimeIsUp:
         return AttemptResult(None, None, timeout_error(timeout), time.perf_counter() - began)
     except KeyboardInterrupt:  # not the play's failure
         raise
     except BaseException as error:  # also sys.exit: a worker goes on after any play
         return AttemptResult(None, None, describe_error(error), time.perf_counter() - began)
-    return AttemptResult(reward, cost, None, time.perf_counter() - began)
+    return AttemptResult(reward, cost, None, time.perf_counter() - began, packed)
+
+
+def packed_state(state: object) -> bytes:
+    """Return a state as bytes.
+
+    >>> unpacked(packed_state([1, 2]))
+    [1, 2]
+    >>> packed_state(threading.Lock())
+    Traceback (most recent call last):
+    mfbandit.execution.attempt._NoResult: state must be something that pickle can keep, or the path of a checkpoint,
+        got a lock (cannot pickle '_thread.lock' object)
+    """
+    try:
+        # What a script itself defines is known on other machines by cloudpickle alone.
+        return cast("bytes", _pickler().dumps(state, protocol=pickle.HIGHEST_PROTOCOL))
+    except Exception as error:  # pickle and the state's own methods raise whatever they like
+        raise _NoResult(
+            "state must be something that pickle can keep, or the path of a checkpoint, got a "
+            f"{type(state).__name__} ({error})"
+        ) from None
+
+
+def unpacked(packed: bytes) -> Any:  # noqa: ANN401 - whatever an objective returned
+    """Return the state that :func:`packed_state` made bytes of."""
+    return pickle.loads(packed)  # noqa: S301 - of this run, or of a folder that its user named
+
+
+def _pickler() -> Any:  # noqa: ANN401 - a module
+    return import_module("cloudpickle") if installed("cloudpickle") else pickle
 
 
 def timeout_error(timeout: float | None) -> str:
@@ -142,6 +213,8 @@ class _TimeIsUp(BaseException):  # not an Exception: an objective that catches t
 def _checked(result: object) -> tuple[Reward, float | None]:
     try:
         match result:
+            case Trained(reward, _, cost):
+                return _reward(reward), None if cost is None else checked_cost(cost)
             case tuple((reward, cost)):
                 return _reward(reward), checked_cost(cost)
             case tuple():

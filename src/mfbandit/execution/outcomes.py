@@ -74,8 +74,12 @@ class OutcomeRecorder:
                 raise
         return None
 
-    def fail(self, play: SeededPlay, error: str) -> None:
-        """Fail a play after its last attempt, and note why in the experiment's log."""
+    def full_cost(self, play: Play) -> float:
+        """Return what a play costs that begins anew."""
+        return float(self._experiment.fidelities.costs[play.fidelity])
+
+    def fail(self, play: SeededPlay, error: str) -> bool:
+        """Fail a play after its last attempt, and note why in the log; return whether its arm is set aside for it."""
         attempts = f" after {play.attempt} attempts" if play.attempt > 1 else ""
         text = f"{describe_play(play)} failed{attempts}: {error}"
         log.warning("%s", text)
@@ -83,11 +87,12 @@ class OutcomeRecorder:
         outcome = Outcome(_plain(play), error=text)
         if self.untold:
             self._keep(outcome)
-            return
+            return False
         try:
-            self._fail(self._experiment, outcome)
+            return self._fail(self._experiment, outcome)
         except StoreUnavailable as unavailable:
             self._keep(outcome, unavailable)
+        return False
 
     def retry(self) -> None:
         """Tell what could not be told before, if it is time to try again."""
@@ -158,15 +163,17 @@ class OutcomeRecorder:
         self.told += 1
         return None
 
-    def _fail(self, experiment: AnyExperiment, outcome: Outcome) -> None:
+    def _fail(self, experiment: AnyExperiment, outcome: Outcome) -> bool:
         play, before = outcome.play, set(experiment.set_aside)
         try:
             experiment.fail(play)
             experiment.note(str(outcome.error))
         except (Conflict, UnknownPlay) as conflict:
             log.warning("the failure of play %s was not accepted: %s", play.id, conflict)
-        if play.arm in set(experiment.set_aside) - before:
+        out = play.arm in set(experiment.set_aside) - before
+        if out:
             log.warning("arm %r is set aside after three failures in a row; `restore_arm` brings it back", play.label)
+        return out
 
 
 @runtime_checkable
@@ -205,4 +212,4 @@ def describe_play(play: Play) -> str:
 
 
 def _plain(play: Play) -> Play:
-    return Play(play.id, play.arm, play.fidelity, play.cost, play.label)
+    return Play(play.id, play.arm, play.fidelity, play.cost, play.label, resume_from=play.resume_from)

@@ -39,7 +39,7 @@ class PlayRunner:
         recorder: OutcomeRecorder,
         hold_interrupts: Callable[[], AbstractContextManager[None]],
     ) -> None:
-        self._pool, self._options, self._recorder = pool, options, recorder
+        self._pool, self._options, self._recorder, self._states = pool, options, recorder, options.states
         self._hold_interrupts = hold_interrupts
         self.running: dict[Future[AttemptResult], SeededPlay] = {}
         self.queued: deque[SeededPlay] = deque()
@@ -78,12 +78,13 @@ class PlayRunner:
         """Hand the first queued play to a worker."""
         play = self.queued[0]
         self._deadlines[play.id] = self._deadline()
+        sent = play if self._states is None else self._states.attach(play)
         try:
-            future = self._pool.submit(make_attempt, self._options.objective, play, self._options.timeout)
+            future = self._pool.submit(make_attempt, self._options.of_play(sent), sent, self._options.timeout)
         except BrokenExecutor:
             self._recover()
             return
-        self.running[future] = play
+        self.running[future] = replace(play, seed=sent.seed)  # without the state, which may be large
         self.queued.remove(play)
         future.add_done_callback(self._finished.put)
 
@@ -126,7 +127,7 @@ class PlayRunner:
             return True
         self.usage.worked += result.seconds
         with self._hold_interrupts():
-            error = result.error if result.reward is None else self._recorder.tell(play, result.reward, result.cost)
+            error = self._tell(play, result)
             if error is None:
                 self._deadly_arms.discard(play.arm)  # not all of its plays are
             else:
@@ -135,6 +136,20 @@ class PlayRunner:
         self._run_alone.discard(play.id)
         self._deadlines.pop(play.id, None)
         return True
+
+    def _tell(self, play: SeededPlay, result: AttemptResult) -> str | None:
+        """Tell a result and keep its state; return why there is none, or why it is refused."""
+        if result.reward is None:
+            return result.error
+        cost, states = result.cost, self._states
+        if states is not None and cost is None and states.began_anew(play):
+            cost = self._recorder.full_cost(play)
+        if states is not None and result.state is not None:
+            states.keep(play, result.state)
+        refused = self._recorder.tell(play, result.reward, cost)
+        if states is not None and refused is None:
+            states.settle(play)
+        return refused
 
     def _result(self, future: "Future[AttemptResult]", play: SeededPlay) -> AttemptResult | None:
         """The result of a finished call, or None if its play is made again or has been settled."""
@@ -152,7 +167,10 @@ class PlayRunner:
 
     def _retry_or_fail(self, play: SeededPlay, error: str) -> None:
         if play.attempt > self._options.retries:
-            self._recorder.fail(play, error)
+            if self._recorder.fail(play, error) and self._states is not None:
+                self._states.drop(play.arm)
+            elif self._states is not None:
+                self._states.give_back(play)
             return
         log.info("%s failed in attempt %d and is tried again: %s", describe_play(play), play.attempt, error)
         self.retried += 1

@@ -15,6 +15,7 @@ from mfbandit.errors import (
     ExecutorBroken,
     ExperimentDecided,
     ExperimentPaused,
+    InvalidArgument,
     MFBanditError,
     NoActiveArms,
     StoreError,
@@ -70,6 +71,8 @@ class RunLoop:
 
     def go(self, display: ProgressDisplay | None) -> None:
         """Ask, hand out, wait and settle until there is nothing more to do."""
+        if self._options.take_over:
+            self._queue(self._experiment.pending)
         while True:
             self._interrupts()
             self.runner.count_workers()
@@ -79,6 +82,7 @@ class RunLoop:
             if not self.runner.running and self._over():
                 break
             self._wait(display)
+            self._check_some_result()
             if display is not None and time.monotonic() >= display.due:
                 self._show(display)
         if display is not None and self.runner.usage.seconds >= FIRST_LINE_AFTER_SECONDS:
@@ -193,6 +197,13 @@ class RunLoop:
         overdue = self.runner.give_up_overdue()
         if idle or settled or overdue:  # there may be room for a play again
             self._no_play = None
+
+    def _check_some_result(self) -> None:
+        """Raise an error if so many plays have failed, and none has a result, that the objective must be wrong."""
+        most, failures = self._options.first_failures, self.recorder.failures
+        if most is not None and len(failures) >= most and not self.recorder.told:
+            last = failures[-1].error
+            raise InvalidArgument(f"objective must have results, got {len(failures)} failures at first: {last}")
 
     def _over(self) -> bool:
         """Whether to end, now that nothing is running."""

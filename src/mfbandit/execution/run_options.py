@@ -4,10 +4,11 @@ import os
 from dataclasses import dataclass
 from pathlib import Path
 
-from mfbandit._internal.validation import positive, whole
+from mfbandit._internal.validation import flag, positive, whole
 from mfbandit._internal.validation import seed as checked_seed
 from mfbandit.errors import InvalidArgument
-from mfbandit.execution.attempt import Objective
+from mfbandit.execution.attempt import HasParts, Objective, SeededPlay
+from mfbandit.execution.states import States
 from mfbandit.experiment import AnyExperiment, Sure, checked_stop
 
 
@@ -29,6 +30,9 @@ class RunOptions:
     until: Sure | None = None
     stay: bool = False
     spool: str | os.PathLike[str] | None = None
+    take_over: bool = False
+    first_failures: int | None = None
+    states: States | None = None
 
     def __post_init__(self) -> None:
         _check_not_negative("retries", self.retries)
@@ -41,8 +45,17 @@ class RunOptions:
         checked_stop(self.until, "until")
         if self.spool is not None:
             object.__setattr__(self, "spool", _checked_folder(self.spool))
+        if self.states is not None and not isinstance(self.states, States):
+            raise InvalidArgument(f"states must be a States, got {self.states!r}")
+        flag("take_over", self.take_over)
+        if self.first_failures is not None and whole("first_failures", self.first_failures) < 1:
+            raise InvalidArgument(f"first_failures must be at least 1, got {self.first_failures}")
         if not callable(self.objective):
             raise InvalidArgument(f"objective must be a function of a play, got {self.objective!r}")
+
+    def of_play(self, play: SeededPlay) -> Objective:
+        """Return what a worker calls for a play: the objective, or the part of it that the play needs."""
+        return self.objective.of_play(play) if isinstance(self.objective, HasParts) else self.objective
 
 
 def checked_lease(experiment: AnyExperiment, lease: float | None) -> float | None:

@@ -5,12 +5,14 @@ from concurrent.futures import Executor
 from dataclasses import dataclass
 
 from mfbandit._internal.progress import keep_interrupts
+from mfbandit.errors import InvalidArgument
 from mfbandit.execution.attempt import Objective
 from mfbandit.execution.display import progress_display
 from mfbandit.execution.lease_renewal import renewed_leases
 from mfbandit.execution.outcomes import Failure
 from mfbandit.execution.run_loop import SHUTDOWN_PATIENCE_SECONDS, RunLoop
 from mfbandit.execution.run_options import RunOptions, checked_lease
+from mfbandit.execution.states import States
 from mfbandit.execution.worker_pool import worker_pool
 from mfbandit.experiment import AnyExperiment, Sure
 
@@ -59,6 +61,9 @@ def run(  # noqa: PLR0913 - options with names and defaults
     until: Sure | None = None,
     stay: bool = False,
     spool: str | os.PathLike[str] | None = None,
+    take_over: bool = False,
+    first_failures: int | None = None,
+    states: States | None = None,
     progress: bool | None = None,
 ) -> Ran:
     """Make the plays of an experiment on the workers of an executor until its capital is spent, or it is decided.
@@ -95,11 +100,19 @@ def run(  # noqa: PLR0913 - options with names and defaults
         stay: wait, when the capital is spent, while others have pending plays that may yet fail and make room.
         spool: a folder for results that cannot be told; by default mfbandit in the user's state folder
             ($XDG_STATE_HOME, or ~/.local/state).
+        take_over: make the experiment's pending plays first, as after a run that was killed; for when nobody else is
+            making them.
+        first_failures: so many plays that fail at first, before any has a result, end the run with an error: the
+            objective must be wrong. None never does.
+        states: where states are kept that objectives return in :class:`~mfbandit.Trained`, for plays that go on from
+            them: ``play.state()``. For an experiment whose fidelities resume; without it an objective keeps its own,
+            and ``play.resume_from`` says from which fidelity it goes on.
         progress: whether to show progress; by default live on a terminal, and elsewhere as a line now and then.
 
     Raises:
         NoActiveArms: every arm failed three times in a row, or is retired.
         ExperimentPaused: the experiment is in memory and paused; any other is waited for.
+        InvalidArgument: the first plays failed, as many as ``first_failures``.
         ExecutorBroken: every worker is lost, or the executor is broken.
 
     >>> from concurrent.futures import ThreadPoolExecutor
@@ -113,8 +126,13 @@ def run(  # noqa: PLR0913 - options with names and defaults
     >>> exp.arms[exp.best()], exp.spent, len(ran.failures), ran.ended
     ('b', 200.0, 0, 'the capital is spent')
     """
-    options = RunOptions(objective, retries, timeout, seed, plays, ahead, until, stay, spool)
+    how = (retries, timeout, seed, plays, ahead, until, stay, spool, take_over, first_failures, states)
+    options = RunOptions(objective, *how)
     seconds = checked_lease(experiment, lease)
+    if states is not None:
+        if not experiment.fidelities.resume:
+            raise InvalidArgument("states must be None for an experiment whose fidelities do not resume")
+        states.open(experiment.id)
     pool = worker_pool(executor, workers, objective)
     with progress_display(progress) as display, keep_interrupts() as interrupts:
         loop = RunLoop(experiment, pool, options, seconds, interrupts)

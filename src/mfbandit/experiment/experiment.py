@@ -171,6 +171,8 @@ class Experiment:
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
         if not isinstance(arms, SavedLabels):
             check_fidelity_names(fidelities)
+        if fidelities.resume and memory is not None:
+            raise InvalidArgument(f"memory must be None where plays resume, got {memory}")
         labels = checked_labels(arms)
         index = None if control is None else arm_index("control", control, labels)
         shares = Shares(index, control_share, least_share)
@@ -1030,6 +1032,8 @@ class Experiment:
         refuse_in_memory(request_key=request_key)
         if not isinstance(fidelities, Fidelities):
             raise InvalidArgument(f"fidelities must be a Fidelities, got {fidelities!r}")
+        if fidelities.resume != self._state.fidelities.resume:
+            raise InvalidArgument(f"fidelities must resume as before or not, got resume={fidelities.resume}")
         if len(fidelities) != len(self._state.fidelities):
             raise InvalidArgument(f"fidelities must be {len(self._state.fidelities)} as before, got {len(fidelities)}")
         check_fidelity_names(fidelities)
@@ -1234,8 +1238,8 @@ class Experiment:
         True
         """
         arm, fidelity = self._state.plays[number]
-        cost, label = self._state.fidelities.costs[fidelity], self._state.labels[arm]
-        return Play(self.play_id(number), arm, fidelity, cost, label)
+        cost, label = self._state.cost(number), self._state.labels[arm]
+        return Play(self.play_id(number), arm, fidelity, cost, label, resume_from=self._state.start(number))
 
     def check_results(self, results: Iterable[PastResult]) -> None:
         """Refuse what :meth:`add_results` would refuse, and change nothing.
@@ -1384,7 +1388,8 @@ class Experiment:
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
         arm, fidelity = self._choose()
-        cost = self._state.fidelities.costs[fidelity]
+        costs, start = self._state.fidelities.costs, self._state.told_stats.start(arm, fidelity)
+        cost = costs[fidelity] - (0.0 if start is None else costs[start])
         committed = self._state.committed
         if self._state.capital is not None and committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
@@ -1442,7 +1447,7 @@ class Experiment:
     def _result(self, play: Play | str, reward: Reward | None, cost: float | None) -> Told:
         at = self._number(play)
         fidelity = self._state.plays.fidelities[at]
-        paid = self._state.fidelities.costs[fidelity] if cost is None else checked_cost(cost)
+        paid = self._state.cost(at) if cost is None else checked_cost(cost)
         return self._told(at, reward, fidelity, paid)
 
     def _told(self, at: int, reward: Reward | None, fidelity: int, paid: float) -> Told:

@@ -154,8 +154,9 @@ def _about_fidelities(state: State, event: Event) -> bool:
         case BiasesSet(biases) | BiasesWidened(biases):
             return isinstance(biases, list | tuple) and len(biases) == number
         case FidelitiesSet(fidelities):
-            costs = fidelities.get("costs") if isinstance(fidelities, dict) else None
-            return isinstance(costs, list | tuple) and len(costs) == number
+            told = fidelities if isinstance(fidelities, dict) else {}
+            costs, resumes = told.get("costs"), told.get("resume", False)
+            return isinstance(costs, list | tuple) and len(costs) == number and resumes == state.fidelities.resume
     return False
 
 

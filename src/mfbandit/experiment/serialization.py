@@ -42,12 +42,14 @@ def fidelities_record(fidelities: Fidelities) -> dict[str, Any]:
     {'name': 'SubGaussian', 'scale': 0.5}
     """
     tails = None if fidelities.concentration is None else [_record(tail, CONCENTRATIONS) for tail in fidelities.tails]
-    return {
+    record = {
         "costs": fidelities.costs,
         "biases": fidelities.biases,
         "concentration": tails,
         "names": fidelities.names,
     }
+    # Else left out, as those lack it that were written before there was such a choice.
+    return record | {"resume": True} if fidelities.resume else record
 
 
 def fidelities_from_record(record: dict[str, Any], known: Sequence[Concentration] = ()) -> Fidelities:
@@ -69,6 +71,7 @@ def fidelities_from_record(record: dict[str, Any], known: Sequence[Concentration
         record.get("biases"),
         _concentration(tails, known),
         record.get("names"),
+        record.get("resume", False),
     )
 
 

@@ -1,5 +1,6 @@
 """The state of an experiment: the fold of its events, one by one or many at once."""
 
+import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import replace
@@ -59,6 +60,7 @@ from mfbandit.experiment.shares import NO_SHARES, Shares, shares_from_record
 from mfbandit.experiment.stopping import Sure, stop_from_record
 from mfbandit.experiment.sums import add as add_to
 from mfbandit.experiment.sums import add_all, each
+from mfbandit.experiment.training import Training
 from mfbandit.policies import Decides, Policy, Remembers
 
 
@@ -123,7 +125,9 @@ class State:
         self.fading = None if memory is None else Fading(memory, len(fidelities), 0)
         self.blocks: BlockSums | None = None  # none as long as no result is of a block
         self._arm_changes: list[tuple[int, int, bool]] = []  # (results before it, arm, whether it takes part then)
-        self._stats = Stats.empty(len(fidelities), 0)
+        empty = Stats.empty(len(fidelities), 0)
+        self.training = Training() if fidelities.resume else None
+        self._stats = empty.with_states() if fidelities.resume else empty
         self._grow(labels)
         self._memory: object = None  # the policy's own
         self._use(policy)
@@ -152,6 +156,8 @@ class State:
             self._memory,
             shown.extra,
             shown.unseen,
+            shown.states,
+            shown.resumed,
         )
         stats.__dict__["time"] = 1 + len(self.plays.told) + len(self.pending)  # known without adding up all plays
         return stats
@@ -192,12 +198,30 @@ class State:
     @property
     def reserved(self) -> float:
         """Cost of the pending plays."""
-        return _sum(self.fidelities.costs, self._pending_at)
+        return _sum(self.fidelities.costs, self._pending_at) - self._saved
 
     @property
     def committed(self) -> float:
         """Cost of all told, failed and pending plays."""
-        return _sum(self.fidelities.costs, map(add, self._told_at, self._pending_at)) + self._other_costs
+        plays = map(add, self._told_at, self._pending_at)
+        return _sum(self.fidelities.costs, plays) + self._other_costs - self._saved
+
+    @property
+    def _saved(self) -> float:
+        """What pending plays cost less because they go on from earlier ones."""
+        if self.training is None:
+            return 0.0
+        return math.fsum(self.fidelities.costs[m] for m in self.training.pending_starts(self.pending))
+
+    def start(self, play: int) -> int | None:
+        """The fidelity that a play goes on from; None where it began anew."""
+        return None if self.training is None else self.training.starts.get(play)
+
+    def cost(self, play: int) -> float:
+        """What a play costs, unless it is told that it cost something else."""
+        costs, start = self.fidelities.costs, self.start(play)
+        full = costs[self.plays.fidelities[play]]
+        return full if start is None else full - costs[start]
 
     @property
     def roster(self) -> Roster:
@@ -265,6 +289,8 @@ class State:
         fidelity, arm = event.fidelity, event.arm
         self.plays.add(arm, fidelity)
         self.pending[event.play] = None
+        if self.training is not None:
+            self.training.asked(event.play, arm, fidelity, self._stats)
         self._stats.pending[fidelity, arm] += 1
         self._pending_at[fidelity] += 1
         if self.quota is not None and fidelity == len(self._told_at) - 1:
@@ -272,11 +298,14 @@ class State:
 
     def _told(self, event: Told) -> None:
         play, reward, stats = event.play, event.reward, self._stats
-        self.late += not self._release(play)
+        pending = self._release(play)
+        self.late += not pending
         arm, fidelity = self.plays[play]
         at = (fidelity, arm)
         if self.blocks is None and isinstance(event, ToldInBlock):
             self._begin_blocks()
+        if self.training is not None:
+            self.training.told(play, arm, fidelity, self._stats, late=not pending)
         if isinstance(event, ToldBatch):
             number = event.weight
             self.plays.settle_batch(event)
@@ -317,7 +346,10 @@ class State:
             self._stats, self._shown = stats, stats.read_only()
 
     def _failed(self, event: Failed) -> None:
-        self.late += not self._release(event.play)
+        pending = self._release(event.play)
+        self.late += not pending
+        if self.training is not None and pending:
+            self.training.lost(event.play, self.plays.arms[event.play], self._stats)
         self.failures[self.plays.arms[event.play]] += 1
         self.plays.settle(event.play, FAILED, cost=event.cost)
         self._other_costs += event.cost
@@ -325,6 +357,8 @@ class State:
 
     def _expired(self, event: Expired) -> None:
         self._release(event.play)
+        if self.training is not None:
+            self.training.lost(event.play, self.plays.arms[event.play], self._stats)
         self._lost(event.play, expired=True)
         self.plays.settle(event.play, EXPIRED)  # which says something about a worker, and nothing about its arm
 
@@ -416,6 +450,8 @@ class State:
         arm = event.arm
         self.forgotten.forget(arm, len(self.plays.told), self._stats)
         self.changes.forget(arm)
+        if self.training is not None:
+            self.training.forgotten(arm, self._stats, [play for play in self.pending if self.plays.arms[play] == arm])
         if self.fading is not None:
             self.fading.forget(arm)
         if self.blocks is not None:
@@ -436,6 +472,8 @@ class State:
 
     def _set_active(self, arm: int, *, active: bool) -> None:
         self._stats.active[arm] = active
+        if self.training is not None and not active:
+            self.training.dropped(arm, self._stats)
         self._arm_changes.append((len(self.plays.told), arm, active))
         if self.quota is not None and active:
             self.quota.comes(arm)
@@ -522,10 +560,10 @@ class State:
         (1.0, [[0.0, 0.5]])
         """
         for about_plays, other in log.stretches():
-            many = self._remember is None and self.fading is None and self.blocks is None
-            if many and not about_plays.has_blocks:
+            one_by_one = (self._remember, self.fading, self.blocks, self.training)
+            if all(part is None for part in one_by_one) and not about_plays.has_blocks:
                 self._apply_plays(about_plays)
-            else:  # a policy that remembers has to see every result; they fade, and are of blocks, one by one
+            else:  # a policy that remembers has to see every result; they fade, resume, and are of blocks, one by one
                 for event in about_plays.events():
                     self.apply(event)
             if other is not None:

@@ -1,6 +1,5 @@
 """The candidates of a search: settings of one estimator, or different estimators."""
 
-from collections import Counter
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,9 +8,8 @@ from sklearn.base import clone, is_classifier, is_regressor
 from sklearn.model_selection import ParameterGrid
 
 from mfbandit.errors import InvalidArgument
+from mfbandit.search.labels import settings_label, unique_labels
 from mfbandit.search.sklearn_types import Estimator, ParamGrid
-
-MAX_LABEL_CHARACTERS = 60
 
 
 @dataclass(frozen=True, eq=False)
@@ -113,37 +111,16 @@ def _candidate(one: object, estimator: Estimator) -> Candidate:
     if isinstance(one, Mapping):
         if estimator is None:
             raise InvalidArgument(f"estimator must be given for candidates that are settings, got None for {dict(one)}")
-        return Candidate(_label(one) or type(estimator).__name__, estimator, one, dict(one))
+        return Candidate(settings_label(one) or type(estimator).__name__, estimator, one, dict(one))
     name, inner = _named(one)
     if not hasattr(inner, "fit") or isinstance(inner, type):
         raise InvalidArgument(f"candidates must be settings, estimators or (name, estimator) pairs, got {one!r}")
     return Candidate(name, inner, {}, {"estimator": inner})
 
 
-def _label(settings: Mapping[str, object]) -> str:
-    label = ", ".join(f"{key}={_short(value)}" for key, value in settings.items())
-    return label if len(label) <= MAX_LABEL_CHARACTERS else label[: MAX_LABEL_CHARACTERS - 3] + "..."
-
-
-def _short(value: object) -> str:
-    return f"{value:g}" if isinstance(value, float) else str(value)
-
-
 def _with_unique_labels(found: list[Candidate]) -> list[Candidate]:
-    """Number the labels that occur more than once."""
-    seen: Counter[str] = Counter()
-    taken = {one.label for one in found}
-    unique = []
-    for one in found:
-        seen[one.label] += 1
-        label = one.label
-        while seen[one.label] > 1 and label in taken:
-            label = f"{one.label} ({seen[one.label]})"
-            if label in taken:
-                seen[one.label] += 1
-        taken.add(label)
-        unique.append(replace(one, label=label))
-    return unique
+    labels = unique_labels([one.label for one in found])
+    return [replace(one, label=label) for one, label in zip(found, labels, strict=True)]
 
 
 def check_resource(found: list[Candidate], resource: str) -> None:

@@ -65,17 +65,22 @@ def checked_rungs(fractions: Sequence[float], resource: str | None, values: Sequ
         raise InvalidArgument(f"resource must be the name of a parameter or {SAMPLES!r}, got {resource!r}")
     if values is None:
         raise InvalidArgument(f"values must be given for the resource {resource!r}, got None")
-    return Rungs(resource, _checked_increasing("values", values))
+    return Rungs(resource, checked_increasing("values", values))
 
 
 def _checked_fractions(given: Sequence[float]) -> tuple[float, ...]:
-    fractions = tuple(float(value) for value in _checked_increasing("fractions", given))
+    fractions = tuple(float(value) for value in checked_increasing("fractions", given))
     if fractions[-1] != 1:
         raise InvalidArgument(f"fractions must end at 1, all training samples, got {list(fractions)}")
     return fractions
 
 
-def _checked_increasing(what: str, given: Sequence[Any]) -> tuple[Any, ...]:
+def checked_increasing(what: str, given: Sequence[Any]) -> tuple[Any, ...]:
+    """Return numbers that are positive and strictly increasing.
+
+    >>> checked_increasing("values", [1, 2.5])
+    (1, 2.5)
+    """
     if isinstance(given, str) or not hasattr(given, "__iter__"):
         raise InvalidArgument(f"{what} must be a sequence of numbers, got {given!r}")
     values = tuple(value.item() if hasattr(value, "item") else value for value in given)

@@ -31,7 +31,8 @@ def answer(content: JSON, code: int = 200) -> Response:
 
 def play_record(play: Play) -> dict[str, Any]:
     """Show a play in an answer."""
-    return {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
+    record = {"id": play.id, "arm": play.arm, "label": play.label, "fidelity": play.fidelity, "cost": play.cost}
+    return record if play.resume_from is None else record | {"resume_from": play.resume_from}
 
 
 def stop_of(body: schemas.Stop | None) -> Sure | None:

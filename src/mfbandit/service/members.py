@@ -13,8 +13,8 @@ def stats_from(known: JSONObject) -> Stats:
     counts, pending = (np.array(known[name], dtype=np.int64) for name in ("counts", "pending"))
     sums, squares = (np.array(known[name], dtype=np.float64) for name in ("sums", "squares"))
     active = np.array(known["active"], dtype=np.bool_)
-    extra, unseen = (integers(known[name]) for name in ("extra", "unseen"))
-    return Stats(counts, sums, squares, pending, active, extra=extra, unseen=unseen)
+    more = {name: integers(known.get(name)) for name in ("extra", "unseen", "states", "resumed")}
+    return Stats(counts, sums, squares, pending, active, **more)
 
 
 def integers(rows: list[list[int]] | None) -> IntArray | None:
@@ -69,4 +69,5 @@ def cost_member(cost: float | None) -> dict[str, float]:
 
 def play_from(record: JSONObject) -> Play:
     """Return a play, from an answer."""
-    return Play(record["id"], record["arm"], record["fidelity"], record["cost"], record["label"])
+    known = (record["id"], record["arm"], record["fidelity"], record["cost"], record["label"])
+    return Play(*known, resume_from=record.get("resume_from"))

@@ -76,6 +76,7 @@ class FidelitiesBody(Body):
         Named | Annotated[list[Named], Field(max_length=MAX_FIDELITIES)] | None, BeforeValidator(_in_words)
     ] = None
     names: Annotated[list[Label], Field(max_length=MAX_FIDELITIES)] | None = None
+    resume: bool = False
 
 
 class Stop(Body):
