@@ -57,12 +57,24 @@ POLICIES: dict[str, list[Any]] = {
     "mfbayes": [MFBayes(), MFBayes(safeguard=0.2, kappa=1.0)],
     "mfgrad": [MFGrad(0.3, "decreasing")],
     "mfsure": [MFSure(), MFSure(tolerance=0.05)],
+    "mftoptwo": [MFTopTwo(capital=60), MFTopTwo(capital=2000), MFTopTwo(capital=300, deterministic=True)],
 }
-PLAYS = {"iise": 80, "mfgrad": 80}  # 200 of others: these are slow in Python, or make many cheap plays
+PLAYS = {"iise": 80, "mfgrad": 80, "mftoptwo": 80}  # 200 of others: these are slow in Python, or make many cheap plays
 CASES = [(name, policy) for name, policies in POLICIES.items() for policy in policies]
 
 if TYPE_CHECKING:  # mypy sees to it that a module has all functions of an engine
-    from mfbandit.simulation.engines import heap_ucb, iise, kl_ucb, lucb, mfada, mfauto, mfbayes, mfgrad, mfsure
+    from mfbandit.simulation.engines import (
+        heap_ucb,
+        iise,
+        kl_ucb,
+        lucb,
+        mfada,
+        mfauto,
+        mfbayes,
+        mfgrad,
+        mfsure,
+        mftoptwo,
+    )
 
     _ENGINES: tuple[
         Engine[UCB | MFUCB, Any, Any],
@@ -74,8 +86,9 @@ if TYPE_CHECKING:  # mypy sees to it that a module has all functions of an engin
         Engine[MFBayes, Any, Any],
         Engine[MFGrad, Any, Any],
         Engine[MFSure, Any, Any],
+        Engine[MFTopTwo, Any, Any],
         Engine[Any, Any, Any],
-    ] = (heap_ucb, iise, kl_ucb, lucb, mfada, mfauto, mfbayes, mfgrad, mfsure, greedy_engine)
+    ] = (heap_ucb, iise, kl_ucb, lucb, mfada, mfauto, mfbayes, mfgrad, mfsure, mftoptwo, greedy_engine)
 
 
 @dataclass(frozen=True)
@@ -188,14 +201,14 @@ class TestNewEngine:
 class TestFallBack:
     def test_policies_without_an_engine(self):
         problem = Problem([[0.1, 0.2]], Fidelities([1], concentration=SubGaussian(0.1)), Gaussian(0.1))
-        assert runner_for(problem, MFTopTwo(capital=50)) is plain_run
         assert runner_for(problem, Greedy()) is plain_run
         assert one_run(problem, Greedy(), np.array([20.0]), "paper", np.random.SeedSequence(0)).steps == 20
 
     def test_numba_is_not_needed_where_no_engine_is(self):
         code = (
             "import sys, mfbandit as m\n"
-            "m.simulate(m.paper_problem(3), m.MFTopTwo(capital=3000), capital=3000)\n"
+            "class Mine(m.MFTopTwo): pass\n"
+            "m.simulate(m.paper_problem(3), Mine(capital=3000), capital=3000)\n"
             "print('numba' in sys.modules)"
         )
         done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
@@ -214,7 +227,7 @@ class TestFallBack:
 def test_the_same_without_compiling():
     """The kernels as plain Python make the same plays; this is also how their lines are counted as covered."""
     # The other engines have longer tests of their own.
-    chosen = "TestSameAsThePlainPath and (iise or lucb or mfauto or mfgrad or mfsure)"
+    chosen = "TestSameAsThePlainPath and (iise or lucb or mfauto or mfgrad or mfsure or mftoptwo)"
     command = [sys.executable, "-m", "pytest", "-q", "--no-cov", "-p", "no:cacheprovider", "-k", chosen, __file__]
     environment = os.environ | {"NUMBA_DISABLE_JIT": "1"}
     done = subprocess.run(command, env=environment, capture_output=True, text=True, check=False)

@@ -5,6 +5,7 @@ import math
 import numpy as np
 
 from mfbandit.core import Stats
+from mfbandit.policies.gaussian_chain import total
 
 CHANCE = 1e-3  # of so many equal results if there were noise, below which there is none
 FEWEST_REPEATS = 3  # pairs of an arm and a fidelity that were played again
@@ -53,5 +54,6 @@ def _log_chance(told: Stats) -> float:
         slack = ROUNDING * np.abs(own)
         same = np.searchsorted(means, own + slack, side="right") - np.searchsorted(means, own - slack, side="left")
         # Itself is among the same and not among the others, which makes one more of each.
-        chance += float((np.log(same / len(means)) * (results[again] - 1)).sum())
+        logs = np.array([math.log(share) for share in (same / len(means)).tolist()])  # np.log may round otherwise
+        chance += total(logs * (results[again] - 1))
     return chance

@@ -10,7 +10,7 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.policies.gaussian_chain import DEVIATION_FLOOR, NOISE_WEIGHT, SPREAD_FLOOR
-from mfbandit.simulation.engines.kernels import compiled
+from mfbandit.simulation.engines.kernels import compiled, inlined
 
 
 class ChainFit(NamedTuple):
@@ -165,8 +165,11 @@ def least_variance(told: ArmResults) -> float:
 
 
 @compiled
-def fit_noise(told: ArmResults, fit: ChainFit, floor: float) -> None:
-    """The noise of each row, pooled within arms; the row below counts for five results."""
+def fit_noise(told: ArmResults, fit: ChainFit, floor: float, first: float, weight: float, fade: float) -> None:
+    """The noise of each row, pooled within arms; ``fade`` times that of the row below counts for five results.
+
+    ``first`` is a guess for the lowest row, with a weight in results.
+    """
     for r in range(len(fit.noise)):
         within, freedom = 0.0, 0.0
         for arm in range(len(told.counts)):
@@ -174,30 +177,45 @@ def fit_noise(told: ArmResults, fit: ChainFit, floor: float) -> None:
             if plays > 0:
                 within += max(told.squares[arm, r] - total * total / plays, 0.0)
                 freedom += float(plays - 1)
-        before = NOISE_WEIGHT if r > 0 else 0.0
-        below = fit.noise[r - 1] if r > 0 else 0.0
+        before = NOISE_WEIGHT if r > 0 else weight
+        below = fade * fit.noise[r - 1] if r > 0 else first
         fit.noise[r] = max((before * below + within) / max(before + freedom, 1.0), floor)
 
 
 @compiled
-def first_fit(prior: ChainPrior, told: ArmResults, fit: ChainFit, room: Smoother, steps: int) -> None:
-    """Starting values from the means at the lowest fidelity, and so many steps of EM."""
-    n, floor = len(told.counts), least_variance(told)
-    added = 0.0
-    for arm in range(n):
-        added += told.sums[arm, 0] / told.counts[arm, 0]
+def first_means(told: ArmResults, row: int) -> tuple[float, float]:
+    """Mean and variance of the arms' means in a row."""
+    added, n = 0.0, 0
+    for arm in range(len(told.counts)):
+        if told.counts[arm, row] > 0:
+            added += told.sums[arm, row] / told.counts[arm, row]
+            n += 1
     start = added / n
     added = 0.0
-    for arm in range(n):
-        away = told.sums[arm, 0] / told.counts[arm, 0] - start
-        added += away * away
-    variance = added / n
-    fit_noise(told, fit, floor)
+    for arm in range(len(told.counts)):
+        if told.counts[arm, row] > 0:
+            away = told.sums[arm, row] / told.counts[arm, row] - start
+            added += away * away
+    return start, added / n
+
+
+@compiled
+def begin_fit(prior: ChainPrior, fit: ChainFit, start: float, variance: float, floor: float) -> None:
+    """Starting values from mean and variance of first means; the noise is there already."""
     spread = max(variance - fit.noise[0], 0.1 * variance, SPREAD_FLOOR * fit.noise[0], floor)
     fit.start[0], fit.spread[0] = start, spread
     fit.shifts[:] = 0.0
     fit.steps[:] = prior.r0 * prior.r0 * spread
     fit.predicted[:] = prior.r0 * prior.r0 * spread
+
+
+@compiled
+def first_fit(prior: ChainPrior, told: ArmResults, fit: ChainFit, room: Smoother, steps: int) -> None:
+    """Starting values from the means at the lowest fidelity, and so many steps of EM."""
+    floor = least_variance(told)
+    start, variance = first_means(told, 0)
+    fit_noise(told, fit, floor, 0.0, 0.0, 1.0)
+    begin_fit(prior, fit, start, variance, floor)
     for _ in range(steps):
         em_step(prior, told, fit, room, floor)
 
@@ -206,24 +224,36 @@ def first_fit(prior: ChainPrior, told: ArmResults, fit: ChainFit, room: Smoother
 def refit(prior: ChainPrior, told: ArmResults, fit: ChainFit, room: Smoother) -> None:
     """Noise from the spread within arms, and one step of EM for the rest."""
     floor = least_variance(told)
-    fit_noise(told, fit, floor)
+    fit_noise(told, fit, floor, 0.0, 0.0, 1.0)
     em_step(prior, told, fit, room, floor)
 
 
 @compiled
-def most_telling(told: ArmResults, fit: ChainFit, room: Smoother, costs: FloatArray, arm: int) -> int:
-    """The row where a look narrows the arm's value most for its cost, the lowest among ties."""
+def link_arm(told: ArmResults, fit: ChainFit, room: Smoother, arm: int) -> None:
+    """Filter and smoother of an arm's variances; in place of means, covariances with the highest fidelity."""
     filter_arm(told, fit, room, arm)
     last = len(fit.noise) - 1
     room.smooth[arm, last], room.unsure[arm, last] = room.variances[last], room.variances[last]
     for r in range(last - 1, -1, -1):
         gain = room.variances[r] / room.wide[r + 1]
         room.unsure[arm, r] = room.variances[r] + gain * gain * (room.unsure[arm, r + 1] - room.wide[r + 1])
-        room.smooth[arm, r] = room.smooth[arm, r + 1] * gain  # covariance with the highest
+        room.smooth[arm, r] = room.smooth[arm, r + 1] * gain
+
+
+@inlined
+def information(fit: ChainFit, room: Smoother, costs: FloatArray, arm: int, r: int) -> float:
+    """How much a look narrows the value of the arm that was linked, for its cost."""
+    link, variance = room.smooth[arm, r], (room.unsure[arm, r] + fit.noise[r]) * costs[r]
+    return link * (link / variance) if variance > 0 else 0.0
+
+
+@compiled
+def most_telling(told: ArmResults, fit: ChainFit, room: Smoother, costs: FloatArray, arm: int) -> int:
+    """The row where a look narrows the arm's value most for its cost, the lowest among ties."""
+    link_arm(told, fit, room, arm)
     best, chosen = -1.0, 0
-    for r in range(last + 1):
-        link = room.smooth[arm, r]
-        worth = link * (link / ((room.unsure[arm, r] + fit.noise[r]) * costs[r]))
+    for r in range(len(costs)):
+        worth = information(fit, room, costs, arm, r)
         if worth > best:
             best, chosen = worth, r
     return chosen

@@ -12,9 +12,12 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Bounded
 from mfbandit.policies import MFUCB, UCB
 from mfbandit.problems import Problem
+from mfbandit.simulation.engines import lazy_scan
+from mfbandit.simulation.engines.binding import join
 from mfbandit.simulation.engines.interface import RunState
 from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.max_tree import change, max_tree, put, rebuild
 from mfbandit.simulation.engines.tail_bounds import Tails, prepare_tails, take_in, upper
 from mfbandit.simulation.engines.truth import Truth
 from mfbandit.simulation.engines.ucb_fidelities import known, used
@@ -36,7 +39,7 @@ class KLState(NamedTuple):
 
     sums: FloatArray  # (K, R)
     means: FloatArray  # (K, R): scaled to [0, 1]
-    keys: FloatArray  # (K,): the index at the block's end, or a little more
+    keys: FloatArray  # a tree: the index at the block's end, or a little more
     block_end: FloatArray  # (1,): in plays
 
 
@@ -73,40 +76,29 @@ def begin(_truth: Truth, run: RunState) -> KLState:
     >>> from mfbandit.problems import paper_problem
     >>> from mfbandit.simulation.engines import kl_ucb
     >>> from mfbandit.simulation.engines.interface import begin_run
-    >>> begin_run(kl_ucb, paper_problem(3), UCB(kl=True), np.array([100.0])).state.keys.shape
-    (200,)
+    >>> begin_run(kl_ucb, paper_problem(3), UCB(kl=True), np.array([100.0])).state.means.shape
+    (200, 1)
     """
     shape = run.counts.shape
-    return KLState(np.zeros(shape), np.full(shape, np.nan), np.full(shape[0], np.inf), np.zeros(1))
+    return KLState(np.zeros(shape), np.full(shape, np.nan), max_tree(shape[0], np.inf), np.zeros(1))
 
 
 @compiled
-def make_key(rule: KLRule, state: KLState, counts: IntArray, arm: int, end: float) -> None:
-    """The arm's index at this time, and a little more."""
-    state.keys[arm] = key_of(upper(rule.tails, counts, state.means, arm, rule.rho * math.log(end)))
+def index(rule: KLRule, state: KLState, run: RunState, arm: int, now: float) -> float:
+    """The index at this time."""
+    return upper(rule.tails, run.counts, state.means, arm, rule.rho * math.log(now))
 
 
 @compiled
 def renew(rule: KLRule, state: KLState, run: RunState) -> None:
     """A new block, with new keys for all arms."""
     state.block_end[0] = run.t[0] * BLOCK_GROWTH + 1e-9
-    for arm in range(len(state.keys)):
-        make_key(rule, state, run.counts, arm, state.block_end[0])
+    for arm in range(len(run.counts)):
+        put(state.keys, arm, key_of(index(rule, state, run, arm, state.block_end[0])))
+    rebuild(state.keys)
 
 
-@compiled
-def search(rule: KLRule, state: KLState, run: RunState, effort: float) -> int:
-    """The arm with the largest index, the lowest number among ties."""
-    tails, counts, means, keys = rule.tails, run.counts, state.means, state.keys
-    arm = run.arm[0]
-    best = upper(tails, counts, means, arm, effort)
-    k = next_candidate(keys, best, 0, arm)
-    while k < len(keys):
-        value = upper(tails, counts, means, k, effort)
-        if better(value, k, best, arm):
-            arm, best = k, value
-        k = next_candidate(keys, best, k + 1, arm)
-    return arm
+search = join(lazy_scan.search, index=index)
 
 
 @compiled
@@ -124,11 +116,11 @@ def first_open(rule: KLRule, counts: IntArray, arm: int, t: int) -> int:
 def choose(rule: KLRule, state: KLState, run: RunState) -> tuple[int, int]:
     """The next play; first every arm once, by number."""
     t = run.t[0]
-    if t <= len(state.keys):
+    if t <= len(run.counts):
         return t - 1, 0
     if t > state.block_end[0]:
         renew(rule, state, run)
-    arm = search(rule, state, run, rule.rho * math.log(t))
+    arm, _ = search(rule, state, run, state.keys, float(t))
     return arm, first_open(rule, run.counts, arm, t)
 
 
@@ -136,8 +128,8 @@ def choose(rule: KLRule, state: KLState, run: RunState) -> tuple[int, int]:
 def learn(rule: KLRule, state: KLState, run: RunState, arm: int, m: int, reward: float) -> None:
     """Take in a reward, and keep up the arm's key."""
     take_in(rule.tails, run.counts, state.sums, state.means, arm, m, reward)
-    made_at = float(run.t[0] - 1)
-    make_key(rule, state, run.counts, arm, max(state.block_end[0], made_at))  # the latter if no block is on
+    end = max(state.block_end[0], float(run.t[0] - 1))  # the latter if no block is on
+    change(state.keys, arm, key_of(index(rule, state, run, arm, end)))
 
 
 @counting

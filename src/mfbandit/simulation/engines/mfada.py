@@ -13,10 +13,20 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import QUADRATIC, Bounded
 from mfbandit.policies import MFAda
 from mfbandit.problems import Problem
-from mfbandit.simulation.engines.exploration_levels import ExplorationLevels, check_levels, no_levels, ratio, weigh
+from mfbandit.simulation.engines import lazy_scan
+from mfbandit.simulation.engines.binding import join
+from mfbandit.simulation.engines.exploration_levels import (
+    ExplorationLevels,
+    check_levels,
+    no_levels,
+    put_in_order,
+    ratio,
+    weigh,
+)
 from mfbandit.simulation.engines.interface import RunState
 from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, inlined, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.max_tree import change, max_tree, put, rebuild
 from mfbandit.simulation.engines.tail_bounds import Tails, divergence_above, prepare_tails, take_in, upper
 from mfbandit.simulation.engines.truth import Truth
 
@@ -41,8 +51,8 @@ class AdaState(NamedTuple):
     levels: ExplorationLevels
     lows: FloatArray  # (K,): the least plausible value
     middles: FloatArray  # (K,): the middle of the plausible values
-    keys: FloatArray  # (K,): the index at the block's end, or a little more
-    leader: IntArray  # (1,): the arm with the largest value
+    keys: FloatArray  # a tree: the index at the block's end, or a little more
+    leads: FloatArray  # a tree: the middle, or the key where that is smaller
     block_end: FloatArray  # (1,): in capital
 
 
@@ -102,59 +112,40 @@ def begin(_truth: Truth, run: RunState) -> AdaState:
         levels=no_levels(k),
         lows=np.full(k, -np.inf),
         middles=np.full(k, -np.inf),
-        keys=np.full(k, np.inf),
-        leader=np.zeros(1, dtype=np.int64),
+        keys=max_tree(k, np.inf),
+        leads=max_tree(k, -np.inf),
         block_end=np.zeros(1),
     )
 
 
-@inlined
-def index(rule: AdaRule, state: AdaState, counts: IntArray, arm: int, spent: float) -> float:
+@compiled
+def index(rule: AdaRule, state: AdaState, run: RunState, arm: int, spent: float) -> float:
     """U_k when so much is spent: the smallest upper bound for the effort f_k = log(1 + S/H_k)."""
     effort = math.log(ratio(state.levels, rule.costs[0], arm, spent))
-    return min(upper(rule.tails, counts, state.means, arm, effort), rule.cap)
+    return min(upper(rule.tails, run.counts, state.means, arm, effort), rule.cap)
 
 
 @compiled
-def make_key(rule: AdaRule, state: AdaState, counts: IntArray, arm: int, end: float) -> None:
-    """The arm's index when so much is spent, and a little more."""
-    state.keys[arm] = key_of(index(rule, state, counts, arm, end))
+def value(rule: AdaRule, state: AdaState, run: RunState, arm: int, spent: float) -> float:
+    """The middle of the plausible values, or the index where that is smaller; the leader has the largest."""
+    return min(index(rule, state, run, arm, spent), state.middles[arm])
 
 
 @compiled
 def renew(rule: AdaRule, state: AdaState, run: RunState) -> None:
     """A new block, with new keys for all arms."""
     state.block_end[0] = run.spent[0] * BLOCK_GROWTH + 1e-9
-    for arm in range(len(state.keys)):
-        make_key(rule, state, run.counts, arm, state.block_end[0])
+    put_in_order(state.levels)
+    for arm in range(len(run.counts)):
+        key = key_of(index(rule, state, run, arm, state.block_end[0]))
+        put(state.keys, arm, key)
+        put(state.leads, arm, min(key, state.middles[arm]))
+    rebuild(state.keys)
+    rebuild(state.leads)
 
 
-@compiled
-def search(rule: AdaRule, state: AdaState, run: RunState) -> tuple[int, float]:
-    """The arm with the largest index, the lowest number among ties, and that index."""
-    counts, keys, spent, arm = run.counts, state.keys, run.spent[0], run.arm[0]
-    best = index(rule, state, counts, arm, spent)
-    k = next_candidate(keys, best, 0, arm)
-    while k < len(keys):
-        value = index(rule, state, counts, k, spent)
-        if better(value, k, best, arm):
-            arm, best = k, value
-        k = next_candidate(keys, best, k + 1, arm)
-    return arm, best
-
-
-@compiled
-def lead(rule: AdaRule, state: AdaState, run: RunState) -> float:
-    """Find the leader, the arm with the largest value, the lowest number among ties; that value is the target."""
-    counts, keys, middles, spent, leader = run.counts, state.keys, state.middles, run.spent[0], state.leader[0]
-    best = min(index(rule, state, counts, leader, spent), middles[leader])
-    for k in range(len(keys)):
-        if middles[k] >= best and keys[k] >= best and k != leader:
-            value = min(index(rule, state, counts, k, spent), middles[k])
-            if better(value, k, best, leader):
-                leader, best = k, value
-    state.leader[0] = leader
-    return best
+search = join(lazy_scan.search, index=index)
+lead = join(lazy_scan.search, index=value)
 
 
 @compiled
@@ -187,13 +178,13 @@ def most_telling(rule: AdaRule, state: AdaState, counts: IntArray, arm: int, hig
 def choose(rule: AdaRule, state: AdaState, run: RunState) -> tuple[int, int]:
     """The next play; first every arm once, by number."""
     t = run.t[0]
-    if t <= len(state.keys):
+    if t <= len(run.counts):
         return t - 1, 0
     if run.spent[0] > state.block_end[0]:
         renew(rule, state, run)
-    arm, highest = search(rule, state, run)
-    target = lead(rule, state, run)
-    if arm == state.leader[0]:
+    arm, highest = search(rule, state, run, state.keys, run.spent[0])
+    leader, target = lead(rule, state, run, state.leads, run.spent[0])
+    if arm == leader:
         return arm, first_open(rule, state, arm)
     return arm, most_telling(rule, state, run.counts, arm, highest, target)
 
@@ -228,7 +219,9 @@ def learn(rule: AdaRule, state: AdaState, run: RunState, arm: int, m: int, rewar
     state.deviations[arm, m] = deviation(rule.tails, m, state.means[arm, m], counts[arm, m])
     weigh(rule.costs, rule.costs[0], counts, state.levels, arm)
     place(rule, state, counts, arm)
-    make_key(rule, state, counts, arm, max(state.block_end[0], run.spent[0]))  # the latter if no block is on
+    key = key_of(index(rule, state, run, arm, max(state.block_end[0], run.spent[0])))  # the latter if no block is on
+    change(state.keys, arm, key)
+    change(state.leads, arm, min(key, state.middles[arm]))
 
 
 @counting

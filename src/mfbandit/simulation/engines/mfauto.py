@@ -17,11 +17,21 @@ from mfbandit.policies.divergence_bounds import index_cap
 from mfbandit.policies.kept_arms import FAR
 from mfbandit.policies.mfauto import FIRST_EM_STEPS, GUARDS, REFIT_GROWTH, SECOND_LOOKS, chain_model, used_fidelities
 from mfbandit.problems import Problem
+from mfbandit.simulation.engines import lazy_scan
+from mfbandit.simulation.engines.binding import join
 from mfbandit.simulation.engines.chain_fit import ArmResults, ChainFit, no_fit
-from mfbandit.simulation.engines.exploration_levels import ExplorationLevels, check_levels, no_levels, ratio, weigh
+from mfbandit.simulation.engines.exploration_levels import (
+    ExplorationLevels,
+    check_levels,
+    no_levels,
+    put_in_order,
+    ratio,
+    weigh,
+)
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, largest, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.max_tree import change, first_largest, max_tree, put, rebuild, value_at
 from mfbandit.simulation.engines.mfbayes import quantile, second_look
 from mfbandit.simulation.engines.robust_fit import (
     RobustModel,
@@ -55,9 +65,9 @@ class AutoRule(NamedTuple):
 class AutoArms(NamedTuple):
     """What is believed of each arm at the highest fidelity, (K,); means and deviations of its results, (K, R)."""
 
-    values: FloatArray
+    values: FloatArray  # a tree
     deviations: FloatArray
-    keys: FloatArray  # the index at the block's end, or a little more
+    keys: FloatArray  # a tree: the index at the block's end, or a little more
     lows: FloatArray  # the least plausible mean
     highs: FloatArray
     means: FloatArray  # (K, R): scaled to [0, 1] where rewards lie in a range
@@ -155,9 +165,9 @@ def begin(_truth: Truth, run: RunState) -> AutoState:
         no_fit(r),
         robust_room(k, r),
         AutoArms(
+            max_tree(k, 0.0),
             np.zeros(k),
-            np.zeros(k),
-            np.full(k, np.inf),
+            max_tree(k, np.inf),
             np.full(k, -np.inf),
             np.full(k, np.inf),
             np.zeros((k, r)),
@@ -190,8 +200,8 @@ def weigh_results(rule: AutoRule, state: AutoState, arm: int) -> None:
 
 
 @compiled
-def believe(rule: AutoRule, state: AutoState, arm: int) -> None:
-    """The arm's value and deviation at the highest fidelity."""
+def believe(rule: AutoRule, state: AutoState, arm: int) -> float:
+    """The arm's value at the highest fidelity; its deviation is written down."""
     arms = state.arms
     weigh_results(rule, state, arm)
     filter_robust(rule.model, state.told, state.fit, state.room, arm)
@@ -199,7 +209,8 @@ def believe(rule: AutoRule, state: AutoState, arm: int) -> None:
     if rule.model.steps_told:
         low, high = arms.lows[arm], arms.highs[arm]
         value = (low + high) / 2 if low > high else min(max(value, low), high)
-    arms.values[arm], arms.deviations[arm] = value, math.sqrt(state.room.variances[-1])
+    arms.deviations[arm] = math.sqrt(state.room.variances[-1])
+    return value
 
 
 @compiled
@@ -211,10 +222,10 @@ def far(rule: AutoRule, state: AutoState, arm: int, share: float) -> float:
 
 
 @compiled
-def index(rule: AutoRule, state: AutoState, arm: int, spent: float) -> float:
+def index(rule: AutoRule, state: AutoState, _run: RunState, arm: int, spent: float) -> float:
     """U_k when so much is spent."""
     share = ratio(state.levels, rule.unit, arm, spent)
-    highest = state.arms.values[arm] + state.arms.deviations[arm] * far(rule, state, arm, share)
+    highest = value_at(state.arms.values, arm) + state.arms.deviations[arm] * far(rule, state, arm, share)
     if not rule.model.steps_told:
         return highest
     bound = upper(state.tails, state.told.counts, state.arms.means, arm, math.log(share))
@@ -222,23 +233,20 @@ def index(rule: AutoRule, state: AutoState, arm: int, spent: float) -> float:
 
 
 @compiled
-def make_key(rule: AutoRule, state: AutoState, arm: int) -> None:
-    """The arm's index when the block is over, and a little more."""
-    state.arms.keys[arm] = key_of(index(rule, state, arm, state.schedule.block_end[0]))
+def renew(rule: AutoRule, state: AutoState, run: RunState, fitted: bool) -> None:
+    """A new block, with new keys for all arms; new values, too, if the chain was fitted anew."""
+    arms, end = state.arms, run.spent[0] * BLOCK_GROWTH
+    state.schedule.block_end[0] = end
+    put_in_order(state.levels)
+    for k in range(len(run.counts)):
+        if fitted:
+            put(arms.values, k, believe(rule, state, k))
+        put(arms.keys, k, key_of(index(rule, state, run, k, end)))
+    rebuild(arms.values)
+    rebuild(arms.keys)
 
 
-@compiled
-def search(rule: AutoRule, state: AutoState, spent: float, hint: int) -> tuple[int, float]:
-    """The arm with the largest index, the lowest number among ties, and that index."""
-    keys = state.arms.keys
-    arm, best = hint, index(rule, state, hint, spent)
-    k = next_candidate(keys, best, 0, arm)
-    while k < len(keys):
-        value = index(rule, state, k, spent)
-        if better(value, k, best, arm):
-            arm, best = k, value
-        k = next_candidate(keys, best, k + 1, arm)
-    return arm, best
+search = join(lazy_scan.search, index=index)
 
 
 @compiled
@@ -246,20 +254,20 @@ def guarded_arm(rule: AutoRule, state: AutoState) -> int:
     """The arm that the guard plays: never played at the highest fidelity, or with the largest bound there."""
     arms, told, last = state.arms, state.told, len(rule.costs) - 1
     plays, lowest, any_allowed = 0, -np.inf, not rule.model.steps_told
-    for k in range(len(arms.values)):
+    for k in range(len(told.counts)):
         plays += told.counts[k, last]
         lowest = max(lowest, arms.lows[k])
-    for k in range(len(arms.values)):
+    for k in range(len(told.counts)):
         any_allowed = any_allowed or arms.highs[k] >= lowest
     effort = math.sqrt(2.0 * math.log(plays + 2.0))
     chosen, best, untested = -1, -np.inf, False
-    for k in range(len(arms.values)):
+    for k in range(len(told.counts)):
         if rule.model.steps_told and any_allowed and not arms.highs[k] >= lowest:
             continue
         n = told.counts[k, last]
         if untested and n > 0:
             continue
-        value = arms.values[k] if n == 0 else told.sums[k, last] / n + effort * arms.widths[k, last]
+        value = value_at(arms.values, k) if n == 0 else told.sums[k, last] / n + effort * arms.widths[k, last]
         if chosen < 0 or value > best or (n == 0 and not untested):
             chosen, best = k, value
         untested = untested or n == 0
@@ -273,7 +281,7 @@ def by_bounds(rule: AutoRule, state: AutoState, arm: int, highest: float, leadin
     target, share = min(leading, highest), ratio(state.levels, rule.unit, arm, spent)
     level, best, chosen = math.log(share), np.inf, -1
     for r in range(last + 1):
-        n, guess = told.counts[arm, r], arms.values[arm]
+        n, guess = told.counts[arm, r], value_at(arms.values, arm)
         if n > 0:
             guess = told.sums[arm, r] / n - arms.widths[arm, r]
         rate = divergence_above(tails, r, guess, target - tails.biases[r])
@@ -281,7 +289,7 @@ def by_bounds(rule: AutoRule, state: AutoState, arm: int, highest: float, leadin
             needed = max(level / rate - n, 1.0) * rule.costs[r]
             if needed < best:
                 best, chosen = needed, r
-    gap = target - arms.values[arm]
+    gap = target - value_at(arms.values, arm)
     if not gap > 0:
         return chosen
     allowed, deviation = gap / far(rule, state, arm, share), arms.deviations[arm]
@@ -300,13 +308,13 @@ def choose(rule: AutoRule, state: AutoState, run: RunState) -> tuple[int, int]:
         return second_look(state.told), 0
     if state.schedule.owed[0] > 0:
         return guarded_arm(rule, state), last
-    arm, highest = search(rule, state, run.spent[0], run.arm[0])
-    leader = largest(state.arms.values)
+    arm, highest = search(rule, state, run, state.arms.keys, run.spent[0])
+    leader = first_largest(state.arms.values)
     if arm == leader and not rule.model.steps_told:
         return arm, last
     filter_robust(rule.model, state.told, state.fit, state.room, arm)
     if arm != leader and rule.model.steps_told:
-        r = by_bounds(rule, state, arm, highest, state.arms.values[leader], run.spent[0])
+        r = by_bounds(rule, state, arm, highest, value_at(state.arms.values, leader), run.spent[0])
         if r >= 0:
             return arm, r
     return arm, robust_worth(rule.costs, state.room)
@@ -360,13 +368,9 @@ def learn(rule: AutoRule, state: AutoState, run: RunState, arm: int, m: int, rew
     if fitted:
         take_tails(rule, state)
     if fitted or run.spent[0] > schedule.block_end[0]:
-        schedule.block_end[0] = run.spent[0] * BLOCK_GROWTH
-        for k in range(len(told.counts)):
-            if fitted:
-                believe(rule, state, k)
-            make_key(rule, state, k)
-    believe(rule, state, arm)
-    make_key(rule, state, arm)
+        renew(rule, state, run, fitted)
+    change(state.arms.values, arm, believe(rule, state, arm))
+    change(state.arms.keys, arm, key_of(index(rule, state, run, arm, schedule.block_end[0])))
 
 
 @counting

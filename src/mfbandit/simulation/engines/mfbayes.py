@@ -13,6 +13,8 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.policies import MFBayes, mfbayes
 from mfbandit.policies.mfbayes import ARMS_PLAYED_TWICE, FIRST_EM_STEPS, REFIT_GROWTH
 from mfbandit.problems import Problem
+from mfbandit.simulation.engines import lazy_scan
+from mfbandit.simulation.engines.binding import join
 from mfbandit.simulation.engines.chain_fit import (
     ArmResults,
     ChainFit,
@@ -25,10 +27,18 @@ from mfbandit.simulation.engines.chain_fit import (
     refit,
     smoother_room,
 )
-from mfbandit.simulation.engines.exploration_levels import ExplorationLevels, check_levels, no_levels, ratio, weigh
+from mfbandit.simulation.engines.exploration_levels import (
+    ExplorationLevels,
+    check_levels,
+    no_levels,
+    put_in_order,
+    ratio,
+    weigh,
+)
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, largest, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, better, key_of, next_candidate
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.max_tree import change, first_largest, max_tree, put, rebuild, value_at
 from mfbandit.simulation.engines.truth import Truth
 
 __all__ = ["begin", "prepare", "run_on", "supports", "used"]
@@ -47,11 +57,11 @@ class BayesRule(NamedTuple):
 
 
 class ArmBeliefs(NamedTuple):
-    """What is believed of each arm at the highest fidelity; arrays of shape (K,)."""
+    """What is believed of each arm at the highest fidelity."""
 
-    values: FloatArray
-    deviations: FloatArray
-    keys: FloatArray  # the index at the block's end, or a little more
+    values: FloatArray  # a tree
+    deviations: FloatArray  # (K,)
+    keys: FloatArray  # a tree: the index at the block's end, or a little more
 
 
 class Schedule(NamedTuple):
@@ -123,7 +133,7 @@ def begin(_truth: Truth, run: RunState) -> BayesState:
         no_levels(k),
         no_fit(r),
         smoother_room(k, r),
-        ArmBeliefs(np.zeros(k), np.zeros(k), np.full(k, np.inf)),
+        ArmBeliefs(max_tree(k, 0.0), np.zeros(k), max_tree(k, np.inf)),
         Schedule(np.zeros(1), np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1)),
     )
 
@@ -135,39 +145,36 @@ def opening(arms: int) -> int:
 
 
 @compiled
-def believe(state: BayesState, arm: int) -> None:
-    """The arm's value and deviation at the highest fidelity."""
+def believe(state: BayesState, arm: int) -> float:
+    """The arm's value at the highest fidelity; its deviation is written down."""
     filter_arm(state.told, state.fit, state.room, arm)
-    state.beliefs.values[arm] = state.room.means[-1]
     state.beliefs.deviations[arm] = math.sqrt(state.room.variances[-1])
+    return state.room.means[-1]
 
 
 @compiled
-def index(rule: BayesRule, state: BayesState, arm: int, spent: float) -> float:
+def index(rule: BayesRule, state: BayesState, _run: RunState, arm: int, spent: float) -> float:
     """U_k when so much is spent."""
     nu = rule.nu * (1.0 + state.told.counts[arm, -1])
     far = quantile(ratio(state.levels, rule.unit, arm, spent), nu)
-    return state.beliefs.values[arm] + state.beliefs.deviations[arm] * far
+    return value_at(state.beliefs.values, arm) + state.beliefs.deviations[arm] * far
 
 
 @compiled
-def make_key(rule: BayesRule, state: BayesState, arm: int) -> None:
-    """The arm's index when the block is over, and a little more."""
-    state.beliefs.keys[arm] = key_of(index(rule, state, arm, state.schedule.block_end[0]))
+def renew(rule: BayesRule, state: BayesState, run: RunState, fitted: bool) -> None:
+    """A new block, with new keys for all arms; new values, too, if the chain was fitted anew."""
+    beliefs, end = state.beliefs, run.spent[0] * BLOCK_GROWTH
+    state.schedule.block_end[0] = end
+    put_in_order(state.levels)
+    for k in range(len(run.counts)):
+        if fitted:
+            put(beliefs.values, k, believe(state, k))
+        put(beliefs.keys, k, key_of(index(rule, state, run, k, end)))
+    rebuild(beliefs.values)
+    rebuild(beliefs.keys)
 
 
-@compiled
-def search(rule: BayesRule, state: BayesState, spent: float, hint: int) -> int:
-    """The arm with the largest index, the lowest number among ties."""
-    keys = state.beliefs.keys
-    arm, best = hint, index(rule, state, hint, spent)
-    k = next_candidate(keys, best, 0, arm)
-    while k < len(keys):
-        value = index(rule, state, k, spent)
-        if better(value, k, best, arm):
-            arm, best = k, value
-        k = next_candidate(keys, best, k + 1, arm)
-    return arm
+search = join(lazy_scan.search, index=index)
 
 
 @compiled
@@ -203,8 +210,8 @@ def choose(rule: BayesRule, state: BayesState, run: RunState) -> tuple[int, int]
         return second_look(told), 0
     if state.schedule.owed[0] > 0:
         return ucb(told, state.fit.noise[last], t), last
-    arm = search(rule, state, run.spent[0], run.arm[0])
-    if arm == largest(state.beliefs.values):
+    arm, _ = search(rule, state, run, state.beliefs.keys, run.spent[0])
+    if arm == first_largest(state.beliefs.values):
         return arm, last
     return arm, most_telling(told, state.fit, state.room, rule.costs, arm)
 
@@ -243,13 +250,9 @@ def learn(rule: BayesRule, state: BayesState, run: RunState, arm: int, m: int, r
     if run.t[0] - 1 < opening(len(told.counts)):
         return
     if fitted or run.spent[0] > schedule.block_end[0]:
-        schedule.block_end[0] = run.spent[0] * BLOCK_GROWTH
-        for k in range(len(told.counts)):
-            if fitted:
-                believe(state, k)
-            make_key(rule, state, k)
-    believe(state, arm)
-    make_key(rule, state, arm)
+        renew(rule, state, run, fitted)
+    change(state.beliefs.values, arm, believe(state, arm))
+    change(state.beliefs.keys, arm, key_of(index(rule, state, run, arm, schedule.block_end[0])))
 
 
 @counting

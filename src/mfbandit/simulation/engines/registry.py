@@ -31,6 +31,7 @@ ENGINES: dict[str, tuple[type[Policy], ...]] = {
     "mfbandit.simulation.engines.mfbayes": (policies.MFBayes,),
     "mfbandit.simulation.engines.mfgrad": (policies.MFGrad,),
     "mfbandit.simulation.engines.mfsure": (policies.MFSure,),
+    "mfbandit.simulation.engines.mftoptwo": (policies.MFTopTwo,),
 }
 FALL_BACK: Runner = plain_run
 
@@ -67,7 +68,8 @@ def runner_for(problem: Problem, policy: Policy) -> Runner:
     """Find what makes the runs of this policy on this problem: an engine, or the plain path.
 
     >>> from mfbandit import MFTopTwo, paper_problem
-    >>> runner_for(paper_problem(3), MFTopTwo(capital=100)).__name__
+    >>> class Mine(MFTopTwo): ...  # it may choose otherwise
+    >>> runner_for(paper_problem(3), Mine(capital=100)).__name__
     'plain_run'
     """
     engine = engine_for(problem, policy)

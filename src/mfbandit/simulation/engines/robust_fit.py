@@ -7,7 +7,14 @@ import numpy as np
 from mfbandit._internal.typing import BoolArray, FloatArray
 from mfbandit.policies.gaussian_chain import SPREAD_FLOOR
 from mfbandit.policies.robust_chain import EDGE, FIRST_SPREAD, OUTLIER_FREEDOM, RANGE_FLOOR, RANGE_PLAYS
-from mfbandit.simulation.engines.chain_fit import ArmResults, ChainFit, fit_noise, least_variance, seen_above
+from mfbandit.simulation.engines.chain_fit import (
+    ArmResults,
+    ChainFit,
+    first_means,
+    fit_noise,
+    least_variance,
+    seen_above,
+)
 from mfbandit.simulation.engines.kernels import compiled, inlined
 
 
@@ -165,7 +172,7 @@ def robust_step(
 def learn_noise(model: RobustModel, told: ArmResults, fit: ChainFit, floor: float) -> None:
     """The noise of each row: told, or pooled within arms."""
     if not model.noise_told:
-        fit_noise(told, fit, floor)
+        fit_noise(told, fit, floor, 0.0, 0.0, 1.0)
         return
     for r in range(len(fit.noise)):
         fit.noise[r] = max(model.told[r], floor)
@@ -174,16 +181,8 @@ def learn_noise(model: RobustModel, told: ArmResults, fit: ChainFit, floor: floa
 @compiled
 def first_robust_fit(model: RobustModel, told: ArmResults, fit: ChainFit, room: RobustRoom, steps: int) -> None:
     """Starting values from the means at the lowest fidelity, and so many steps of EM."""
-    n, floor = len(told.counts), least_variance(told)
-    added = 0.0
-    for arm in range(n):
-        added += told.sums[arm, 0] / told.counts[arm, 0]
-    start = added / n
-    added = 0.0
-    for arm in range(n):
-        away = told.sums[arm, 0] / told.counts[arm, 0] - start
-        added += away * away
-    variance = added / n
+    floor = least_variance(told)
+    start, variance = first_means(told, 0)
     learn_noise(model, told, fit, floor)
     first = fit.noise[0]
     if model.ranged[0]:
