@@ -58,6 +58,15 @@ class TestToml:
 
 @pytest.mark.usefixtures("folder")
 class TestCommands:
+    def test_the_capital_is_spent_before(self):
+        done("experiment", "create", "a.db", "ads", "a.toml", "--capital", 1)
+        assert "not reached" not in done("experiment", "status", "a.db", "ads")
+        told("work", "a.db", "ads", "stop_lab:dig")
+        said = (
+            "not reached  The capital was spent before that. Raise it; the policy MFSure is made to get there soon.\n"
+        )
+        assert said in done("experiment", "status", "a.db", "ads")
+
     def test_an_experiment_is_decided_and_goes_on(self):
         done("experiment", "create", "a.db", "ads", "a.toml")
         rule = "95 % sure that no other arm is better by more than 0.01"

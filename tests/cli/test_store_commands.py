@@ -112,7 +112,7 @@ class TestOnFileAndService:
         play = plays[0]["id"]
         assert done("experiment", "tell", place, "ads", play, 0.5) == f"{play}: 0.5\n"
         assert told("experiment", "tell", place, "ads", play, 0.5) == {"play": play, "reward": 0.5}
-        refused(call("experiment", "tell", place, "ads", play, 0.75), 2, play, "reward=0.5", "reward=0.75")
+        refused(call("experiment", "tell", place, "ads", play, 0.75), 2, play, "reward 0.5 at cost", "got reward 0.75")
         refused(
             call("experiment", "tell", place, "ads", "nobody-0", 1), 2, "'nobody-0' was not asked from this experiment"
         )
@@ -120,6 +120,26 @@ class TestOnFileAndService:
         refused(call("experiment", "tell", place, "ads", plays[1]["id"], 43), 2, "reward must lie in 0 to 1", "got 43")
         done("experiment", "tell", place, "ads", plays[1]["id"], 1, "--cost", 0.25)
         assert told("experiment", "status", place, "ads")["spent"] == 1.25
+
+    def test_a_reward_that_is_no_number(self, place):
+        play = told("experiment", "ask", place, "ads")[0]["id"]
+        for words, said in [
+            (["much"], "it must be a number, got 'much'"),
+            (
+                ["--clicks", 3, "--impressions", 10],
+                "there is no option --clicks; clicks of impressions are --successes",
+            ),
+        ]:
+            result = call("experiment", "tell", place, "ads", play, *words)
+            assert (result.exit_code, result.stdout) == (2, "")
+            assert said in result.stderr
+
+    def test_ask_and_status_name_fidelities(self, tmp_path, toml):
+        toml.write_text(TOML.replace("[fidelities]", '[fidelities]\nnames = ["an hour", "a day"]'))
+        place = tmp_path / "named.db"
+        done("experiment", "create", place, "ads", toml)
+        assert "  an hour  " in done("experiment", "ask", place, "ads")
+        assert "results      0 at an hour, 0 at a day\n" in done("experiment", "status", place, "ads")
 
     def test_ask_for_people(self, place):
         head, *lines = done("experiment", "ask", place, "ads", "-n", 2, "--lease", 60).splitlines()

@@ -551,10 +551,10 @@ class TestShows:
         ({"param_grid": None}, "one of param_grid and candidates must be given, got neither"),
         ({"candidates": [{}]}, "one of param_grid and candidates must be given, got both"),
         ({"param_grid": None, "candidates": []}, r"candidates must be at least one, got \[\]"),
-        ({"param_grid": None, "candidates": {"max_depth": [1]}}, "candidates must be a list of settings or estimators"),
+        ({"param_grid": None, "candidates": {"max_depth": [1]}}, r"got a dictionary: pass list\(candidates"),
         (
             {"param_grid": None, "candidates": iter([GaussianNB()])},
-            "candidates must be a list of settings or estimators",
+            r"candidates must be a list of settings, estimators or \(name",
         ),
         ({"param_grid": None, "candidates": [3]}, "candidates must be settings, estimators or .* pairs, got 3"),
         ({"param_grid": None, "candidates": [GaussianNB]}, "candidates must be settings, estimators or"),

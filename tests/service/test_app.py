@@ -182,7 +182,7 @@ class TestPlays:
             tell(client, ads, [play])
         assert client.get(ads).json()["results"] == [1, 0]
         answer = post(client, f"{ads}/tell", results=[{"play": play["id"], "reward": 0.6}])
-        problem(answer, 409, "conflict", play["id"], "reward=0.5", "reward=0.6")
+        problem(answer, 409, "conflict", play["id"], "reward 0.5 at cost", "got reward 0.6")
 
     def test_all_results_or_none(self, client, ads):
         plays = ask(client, ads, n=3)

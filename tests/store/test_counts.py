@@ -51,7 +51,7 @@ class TestReopening:
             again.tell(last, successes=7, trials=10, request_key="k7")  # known, and the same
             with pytest.raises(Conflict, match="already used for another request"):
                 again.tell(last, successes=8, trials=10, request_key="k7")
-            with pytest.raises(Conflict, match="successes=7"):
+            with pytest.raises(Conflict, match="7 of 10 at cost"):
                 again.tell(last, successes=8, trials=10)
             store.write(lambda connection: connection.run("DELETE FROM mfbandit_snapshots"))
         with Store(place) as store:

@@ -29,7 +29,7 @@ class TestLeases:
             assert [type(event) for event in experiment.log] == [Opened, Asked, Expired, Asked]
             experiment.tell(late, 0.5)
             experiment.tell(late, 0.5)
-            with pytest.raises(Conflict, match="already has the outcome Told"):
+            with pytest.raises(Conflict, match="already has the outcome reward"):
                 experiment.tell(late, 0.6)
             assert (experiment.spent, experiment.reserved) == (1.0, 1.0)
             before = seen(experiment)
@@ -49,7 +49,7 @@ class TestLeases:
             assert list(experiment.leases) == [longer.id]
             assert [one.id for one in store.open("other").pending] == [for_ever.id]
             experiment.fail(play, cost=0.5)
-            with pytest.raises(Conflict, match="already has the outcome Failed"):
+            with pytest.raises(Conflict, match="already has the outcome failed"):
                 experiment.tell(play, 0.5)
 
     def test_renewing(self, place, clock):

@@ -23,11 +23,27 @@ def ask(
     from mfbandit._internal.formatting import columns, plain
 
     with call.experiment() as experiment:
+        names = () if call.as_json else experiment.fidelities.labels
         plays = experiment.ask(n, request_key=key, lease=lease)
     fields = ("id", "arm", "label", "fidelity", "cost")
-    rows = [(play.id, play.label, str(play.fidelity), plain(play.cost)) for play in plays]
+    rows = [(play.id, play.label, names[play.fidelity], plain(play.cost)) for play in plays if names]
     text = "\n".join(columns([("play", "arm", "fidelity", "cost"), *rows]))
     return Answer(text, [{field: getattr(play, field) for field in fields} for play in plays])
+
+
+def _reward(word: str) -> float:
+    """Read a reward. A word with dashes is a mistyped option: -0.5 is a reward, so the parser lets them pass.
+
+    >>> _reward("-0.5")
+    -0.5
+    """
+    try:
+        return float(word)
+    except ValueError:
+        pass
+    if word.startswith("--"):
+        raise typer.BadParameter(f"there is no option {word}; clicks of impressions are --successes and --trials")
+    raise typer.BadParameter(f"it must be a number, got {word!r}")
 
 
 @on_experiment
@@ -35,7 +51,8 @@ def tell(  # noqa: PLR0913, PLR0917 - options of a command
     call: Call,
     play: PlayId,
     reward: Annotated[
-        Optional[float], typer.Argument(metavar="REWARD", help="What was observed; with --weight, the mean.")
+        Optional[float],
+        typer.Argument(metavar="REWARD", parser=_reward, help="What was observed; with --weight, the mean."),
     ] = None,
     cost: Annotated[Optional[float], typer.Option(help="What it really cost.")] = None,
     successes: Annotated[Optional[int], typer.Option(help="In place of REWARD: how many of --trials were 1.")] = None,

@@ -2,7 +2,7 @@
 
 from mfbandit._internal.formatting import plain
 from mfbandit.core import Bounds
-from mfbandit.experiment import Decided, Status, decision_text, shares_from_record, stop_from_record
+from mfbandit.experiment import Decided, Status, decision_text, shares_from_record, stop_from_record, unmet_text
 
 
 def status_text(record: Status, confidence: str = "") -> str:
@@ -24,12 +24,11 @@ def status_text(record: Status, confidence: str = "") -> str:
     arms         1
     best so far  a (arm 0)
     """
-    costs = record["fidelities"]["costs"]
     lines = {
         "experiment": f"{record.get('name', record['id'])} ({record['state']})",
         "policy": _policy(record),
         "capital": _capital(record),
-        "results": ", ".join(f"{n:,} at cost {plain(cost)}" for n, cost in zip(record["results"], costs, strict=True)),
+        "results": _at_each(record, record["results"]),
         "observed": _observed(record),
         "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
         "arms": _arms(record),
@@ -38,6 +37,7 @@ def status_text(record: Status, confidence: str = "") -> str:
         "lift": (record["lift"] or {}).get("sentence", ""),
         "control": _control(record),
         "stops when": stop_words(record),
+        "not reached": "" if record["stop"] is None else unmet_text(record["state"], record["policy"]["name"]),
         "decided": decided_words(record),
     }
     return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines.items() if text)])
@@ -55,12 +55,20 @@ def _capital(record: Status) -> str:
     return f"{plain(spent, 10)} spent{share}, {plain(record['reserved'], 10)} reserved, of {whole}"
 
 
+def _at_each(record: Status, numbers: list[int], thing: str = "") -> str:
+    """Numbers at each fidelity, by its name, or else by its cost."""
+    names, costs = record["fidelities"]["names"], record["fidelities"]["costs"]
+    places = [
+        f"cost {plain(cost)}" if name == str(m) else name
+        for m, (name, cost) in enumerate(zip(names, costs, strict=True))
+    ]
+    return ", ".join(f"{n:,}{thing} at {place}" for n, place in zip(numbers, places, strict=True))
+
+
 def _observed(record: Status) -> str:
     """How many observations there are; empty where every result is one."""
-    numbers, costs = record["observations"], record["fidelities"]["costs"]
-    if numbers == record["results"]:
-        return ""
-    return ", ".join(f"{n:,} observations at cost {plain(cost)}" for n, cost in zip(numbers, costs, strict=True))
+    numbers = record["observations"]
+    return "" if numbers == record["results"] else _at_each(record, numbers, " observations")
 
 
 def _arms(record: Status) -> str:

@@ -80,7 +80,15 @@ from mfbandit.experiment.serialization import (
 from mfbandit.experiment.shares import NO_SHARES, Shares, shares_from_record, shares_record
 from mfbandit.experiment.state import State
 from mfbandit.experiment.status import status_of
-from mfbandit.experiment.stopping import Sure, checked_rule, checked_stop, decision_text, stop_from_record, stop_record
+from mfbandit.experiment.stopping import (
+    Sure,
+    checked_rule,
+    checked_stop,
+    decision_text,
+    stop_from_record,
+    stop_record,
+    unmet_text,
+)
 from mfbandit.experiment.trend import ConfidenceTrend, TrendPoint
 
 __all__ = [
@@ -185,6 +193,7 @@ __all__ = [
     "to_record",
     "to_row",
     "told",
+    "unmet_text",
     "unpack",
     "with_counts",
     "without_drifted",

@@ -98,6 +98,28 @@ class Expired:
     play: int
 
 
+def outcome_text(outcome: Told | Failed | Expired) -> str:
+    """Say what came of a play and what it cost, with every digit.
+
+    >>> outcome_text(told(0, Counts(37, 1000), 1.0)), outcome_text(Told(0, 0.5, 1.0))
+    ('37 of 1,000 at cost 1.0', 'reward 0.5 at cost 1.0')
+    >>> outcome_text(told(0, Batch(0.43, weight=20, sd=0.1), 1.0)), outcome_text(Failed(0, 0.0))
+    ('reward 0.43 as the mean of 20 with sd 0.1 at cost 1.0', 'failed at cost 0.0')
+    """
+    match outcome:
+        case ToldBatch(successes=int(successes), weight=trials):
+            words = f"{successes:,} of {trials:,}"
+        case ToldBatch(reward=mean, weight=weight, sd=sd):
+            words = f"reward {mean!r} as the mean of {weight:,}" + ("" if sd is None else f" with sd {sd!r}")
+        case Told(reward=reward):
+            words = f"reward {reward!r}"
+        case Failed():
+            words = "failed"
+        case Expired():
+            return "expired"
+    return f"{words} at cost {outcome.cost!r}"
+
+
 @dataclass(frozen=True, slots=True)
 class Renewed:
     """Whoever makes the play is still at it, and its lease was made longer."""

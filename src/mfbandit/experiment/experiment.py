@@ -1480,7 +1480,8 @@ class Experiment:
             return True
         known = self._state.plays.outcome(event.play)
         if known != event:
-            raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {known}, got {event}")
+            outcome, got = events.outcome_text(known), events.outcome_text(event)
+            raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {outcome}; got {got}")
         return False
 
     def _arm(self, arm: int | str) -> int:

@@ -52,7 +52,18 @@ class Sure:
         >>> Sure(0.95, tolerance=0.01).sentence
         '95 % sure that no other arm is better by more than 0.01'
         """
-        by = f" by more than {plain(self.tolerance)}" if self.tolerance else ""
+        return self.said()
+
+    def said(self, amount: Callable[[float], str] = plain) -> str:
+        """Say when it is sure enough.
+
+        Args:
+            amount: formats a difference of two means.
+
+        >>> Sure(0.95, tolerance=0.01).said(lambda difference: f"{100 * difference:g} %")
+        '95 % sure that no other arm is better by more than 1 %'
+        """
+        by = f" by more than {amount(self.tolerance)}" if self.tolerance else ""
         estimated = ", or so estimated" if self.estimates else ""
         return f"{plain(100 * self.level, 10)} % sure that no other arm is better{by}{estimated}"
 
@@ -128,6 +139,24 @@ def stop_from_record(record: Mapping[str, Any] | None) -> Sure | None:
     if not isinstance(record, Mapping) or not record.keys() <= set(fields):
         raise InvalidArgument(f"stop must have the fields {', '.join(fields)}, got {shown(record)}")
     return Sure(**record)
+
+
+def unmet_text(state: str, policy: str) -> str:
+    """Say what to do where the capital was spent before the rule was met; empty where it was not.
+
+    Args:
+        state: of an experiment that has a rule.
+        policy: the name of its policy.
+
+    >>> unmet_text("exhausted", "MFUCB")
+    'The capital was spent before that. Raise it; the policy MFSure is made to get there soon.'
+    >>> unmet_text("exhausted", "MFSure"), unmet_text("running", "MFUCB")
+    ('The capital was spent before that. Raise it.', '')
+    """
+    if state != "exhausted":
+        return ""
+    sooner = "" if policy == "MFSure" else "; the policy MFSure is made to get there soon"
+    return f"The capital was spent before that. Raise it{sooner}."
 
 
 def decision_text(decided: Decided, label: str, amount: Callable[[float], str] = plain) -> str:

@@ -66,7 +66,9 @@ def list_candidates(
         got = "neither" if candidates is None else "both"
         raise InvalidArgument(f"one of param_grid and candidates must be given, got {got}")
     if candidates is not None and (isinstance(candidates, str) or not isinstance(candidates, Sequence)):
-        raise InvalidArgument(f"candidates must be a list of settings or estimators, got {candidates!r}")
+        got = "a dictionary: pass list(candidates.items())" if isinstance(candidates, Mapping) else repr(candidates)
+        wanted = "a list of settings, estimators or (name, estimator) pairs"
+        raise InvalidArgument(f"candidates must be {wanted}, got {got}")
     given = list(ParameterGrid(param_grid) if candidates is None else candidates)
     if not given:
         raise InvalidArgument(f"candidates must be at least one, got {given}")

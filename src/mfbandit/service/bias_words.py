@@ -90,7 +90,7 @@ def _on_average(one: FidelityAudit, fidelities: Fidelities) -> BiasSentence:
         mark = "off"
     if one.bias is None:
         return BiasSentence(mark, f"{text}.")
-    held = "" if one.refuting else f"; none by more than the {unit.gap(one.bias)} that are assumed, by all results"
+    held = "" if one.refuting else f"; none by more than the assumed {unit.gap(one.bias)}, by all results"
     return BiasSentence(mark, f"{text}{held}.")
 
 

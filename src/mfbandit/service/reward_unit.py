@@ -21,8 +21,8 @@ class RewardUnit:
         most: the largest one.
 
     >>> clicks = RewardUnit(100.0, " %", " points")
-    >>> clicks.estimate(0.038, 0.044), clicks.value(0.0412), clicks.gap(-0.005)
-    ('4.1 % ± 0.3', '4.12 %', '-0.5 points')
+    >>> clicks.estimate(0.038, 0.044), clicks.value(0.0412), clicks.gap(-0.005), clicks.gap(0.01)
+    ('4.1 % ± 0.3', '4.12 %', '-0.5 points', '1 point')
     """
 
     factor: float = 1.0
@@ -48,8 +48,10 @@ class RewardUnit:
 
     def gap(self, difference: float, digits: int = 3) -> str:
         """Format a difference of two means; "any amount" where it has no bound."""
-        scaled = self.factor * difference
-        return f"{plain(scaled, digits)}{self.gap_suffix}" if math.isfinite(difference) else "any amount"
+        if not math.isfinite(difference):
+            return "any amount"
+        number = plain(self.factor * difference, digits)
+        return number + (self.gap_suffix.removesuffix("s") if number == "1" else self.gap_suffix)
 
     def estimate(self, low: float, high: float) -> str:
         """Format an interval as its middle and half its width; a dash where it has no ends.

@@ -22,6 +22,7 @@ from mfbandit.experiment import (
     conflicting,
     decision_text,
     percent,
+    unmet_text,
     without_drifted,
 )
 from mfbandit.policies import Policy, uses_biases
@@ -169,7 +170,8 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
         "sure_as_of": _as_of(certainty, events, now),
         "lift": "" if lift is None else lift.sentence,
         "shares": experiment.shares.words(labels),
-        "stop": "" if stop is None else stop.sentence,
+        "stop": "" if stop is None else stop.said(unit.gap),
+        "unmet": "" if stop is None else unmet_text(row["state"], type(policy).__name__),
         "decided": "" if decided is None else decision_text(decided, labels[decided.arm], unit.gap),
         "decided_level": "" if decided is None else _decided_level(decided),
         "series": json.dumps(_series(recently, fidelities)),
