@@ -123,13 +123,14 @@ class TestOnFileAndService:
 
     def test_a_reward_that_is_no_number(self, place):
         play = told("experiment", "ask", place, "ads")[0]["id"]
-        for words, said in [
+        wrong: tuple[tuple[list[object], str], ...] = (
             (["much"], "it must be a number, got 'much'"),
             (
                 ["--clicks", 3, "--impressions", 10],
                 "there is no option --clicks; clicks of impressions are --successes",
             ),
-        ]:
+        )
+        for words, said in wrong:
             result = call("experiment", "tell", place, "ads", play, *words)
             assert (result.exit_code, result.stdout) == (2, "")
             assert said in result.stderr

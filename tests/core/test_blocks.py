@@ -89,4 +89,6 @@ class TestSpread:
 
     def test_arms_that_were_played_alike_lose_nothing(self):
         arms, blocks = np.tile(np.arange(5), 3), np.repeat(np.arange(3), 5)
-        assert block_spread(arms, blocks, 1.0 + blocks, np.full(5, 2)) == pytest.approx(np.zeros(5), abs=1e-12)
+        assert block_spread(arms, blocks, 1.0 + blocks.astype(np.float64), np.full(5, 2)) == pytest.approx(
+            np.zeros(5), abs=1e-12
+        )

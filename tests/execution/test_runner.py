@@ -232,7 +232,12 @@ class TestMisbehaving:
         exp.ask = slow
         with processes(4) as pool:
             submit = pool.submit
-            pool.submit = lambda *args: calls.append(submit(*args)) or calls[-1]
+
+            def submit_and_note(*args):
+                calls.append(submit(*args))
+                return calls[-1]
+
+            pool.submit = submit_and_note
             run(exp, objectives.DyingLast(marks, tmp_path / "go"), pool)
         made = Counter(path.name.split(".")[0].rpartition("-")[2] for path in marks.iterdir())
         assert [made[play] for play in "012"] == [1, 1, 1]

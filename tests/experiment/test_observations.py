@@ -272,7 +272,7 @@ class TestOutcomes:
         play = made.ask()
         made.tell(play, successes=37, trials=1000)
         made.tell(play, successes=37, trials=1000)
-        with pytest.raises(Conflict, match="37 of 1,000 at cost .*; got 38 of 1,000 at cost"):
+        with pytest.raises(Conflict, match=r"37 of 1,000 at cost .*; got 38 of 1,000 at cost"):
             made.tell(play, successes=38, trials=1000)
         assert made.log[-1] == ToldBatch(0, 0.037, 10.0, 1000, None, 37)
         play = made.ask()

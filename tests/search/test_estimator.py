@@ -394,7 +394,7 @@ class TestPolicies:
 class TestFailures:
     def test_one_that_fails_is_never_the_best(self):
         moods = {"mood": ["raises", "nan", "fine"], "value": [0.5]}
-        with pytest.warns(FitFailedWarning, match=r"(?s)fits failed; the first one with.*in no mood to fit"):
+        with pytest.warns(FitFailedWarning, match=r"(?s)6 fits failed out of.*3 fits failed with.*in no mood to fit"):
             search = MFSearchCV(Moody(), moods, capital=10, random_state=0).fit(X, Y)
         assert search.best_params_["mood"] == "fine"
         assert {search.experiment_.arms[k] for k in search.experiment_.set_aside} == {
@@ -414,7 +414,7 @@ class TestFailures:
 
     @pytest.mark.parametrize(("mood", "said"), [("raises", "in no mood to fit"), ("nan", "the score was nan")])
     def test_all_fail(self, mood, said):
-        with pytest.raises(ValueError, match=rf"(?s)all 2 candidates failed, in 6 of 6 fits.*{said}"):
+        with pytest.raises(ValueError, match=rf"(?s)All the 6 fits failed, and all 2 candidates with them.*{said}"):
             MFSearchCV(Moody(), {"mood": [mood], "value": [1, 2]}, capital=10).fit(X, Y)
 
     def test_a_score_too_large_to_be_squared_is_none(self):
@@ -424,7 +424,7 @@ class TestFailures:
 
     def test_one_that_fails_after_a_score(self):
         scores = iter([0.5, *[np.nan] * 3])
-        with pytest.raises(ValueError, match="all 1 candidates failed, in 3 of 4 fits"):
+        with pytest.raises(ValueError, match="3 of 4 fits failed, and all 1 candidates with them"):
             MFSearchCV(candidates=[Moody()], scoring=lambda *_: next(scores), fractions=(1,), capital=9).fit(X, Y)
 
     def test_raise(self):
@@ -517,7 +517,9 @@ class TestShows:
     def test_lines_where_there_is_no_terminal(self, capsys):
         trees(verbose=1).fit(X, Y)
         lines = capsys.readouterr().err.splitlines()
-        assert lines[0] == "searching: 4 fits, 4 of 8 spent"  # half of the capital pays for all in full
+        best = trees().fit(X, Y).best_params_["max_depth"]
+        assert lines[0].startswith("searching: 4 fits, 4 of 8 spent; best so far 0.")  # half pays for all in full
+        assert lines[-1].endswith(f", max_depth={best}")
         assert 3 <= len(lines) <= 10
 
     def test_nothing_by_default(self, capsys):
@@ -543,11 +545,15 @@ class TestShows:
         ({"capital": -1}, "capital must be positive and finite, got -1"),
         ({"cost": "euros"}, "cost must be 'samples' or 'seconds', got 'euros'"),
         ({"cost": "seconds", "capital": None}, "capital must be given in seconds with cost='seconds', got None"),
-        ({"scoring": ["accuracy", "f1_macro"]}, r"scoring must be one metric.*got \['accuracy', 'f1_macro'\]"),
-        ({"scoring": {"a": "accuracy"}}, "scoring must be one metric"),
-        ({"scoring": lambda *_: {"a": 1.0, "b": 2.0}}, "scoring must give one number .*'b': 2.0"),
-        ({"scoring": lambda *_: np.array([0.5, 1.0])}, r"scoring must give one number .*array\(\[0\.5, 1"),
-        ({"scoring": lambda *_: 1j}, "scoring must give one number .*1j"),
+        ({"scoring": ["accuracy", "f1_macro"]}, r"must be one of \['accuracy', 'f1_macro'\], got True"),
+        ({"scoring": {"a": "accuracy"}, "refit": "b"}, r"must be one of \['a'\], got 'b'"),
+        ({"scoring": lambda *_: {"a": 1.0, "b": 2.0}}, r"must be one of \['a', 'b'\], got True"),
+        ({"scoring": lambda *_: {}}, r"scoring must give at least one number, got {}"),
+        ({"scoring": lambda *_: {"a": "b"}, "refit": "a"}, "(?s)All the 8 fits failed.*following error:\nb"),
+        ({"scoring": lambda *_: {"a": [1]}, "refit": "a"}, r"the metric 'a' must give one number.*got \[1\]"),
+        ({"scoring": lambda *_: np.array([0.5, 1.0])}, r"scoring must give one number.*array\(\[0\.5, 1"),
+        ({"scoring": lambda *_: 1j}, "scoring must give one number.*1j"),
+        ({"scoring": 3}, "scoring must be a metric, a list of metrics or a dictionary of them, got 3"),
         ({"param_grid": None}, "one of param_grid and candidates must be given, got neither"),
         ({"candidates": [{}]}, "one of param_grid and candidates must be given, got both"),
         ({"param_grid": None, "candidates": []}, r"candidates must be at least one, got \[\]"),
@@ -564,7 +570,13 @@ class TestShows:
             "candidates must be all classifiers, all regressors or all neither, got GaussianNB, Ridge",
         ),
         ({"batch": 0}, "batch must be at least 1, got 0"),
-        ({"refit": "accuracy"}, "refit must be True or False, got 'accuracy'"),
+        ({"refit": "accuracy"}, "refit must be True, False, a function or the name of a metric, got 'accuracy'"),
+        ({"refit": 1}, "refit must be True or False, got 1"),
+        ({"return_train_score": "yes"}, "return_train_score must be True or False, got 'yes'"),
+        ({"capital": "all"}, "capital must be a number, got 'all'"),
+        ({"capital": "grid", "cost": "seconds"}, "capital must be given in seconds with cost='seconds', got 'grid'"),
+        ({"param_distributions": DEPTHS}, "one of param_grid, param_distributions and candidates must be given"),
+        ({"param_grid": None, "param_distributions": DEPTHS, "n_iter": 0}, "n_iter must be at least 1, got 0"),
         ({"noise": 0}, "noise must be positive and finite, got 0"),
         ({"error_score": "ignore"}, "error_score must be a number or 'raise', got 'ignore'"),
         ({"biases": (0.1, 0)}, "biases must have one value for each of the 3 costs"),

@@ -118,7 +118,7 @@ def _told(draw, play: int, reward: float, cost: float) -> Told:
 
 def many_of(reward: float, block: str | None = None) -> list[Counts | Batch]:
     """Results of many observations, or of one where they are in a block."""
-    more = [] if block is None else [Batch(reward, 1, None, block), Counts(1, 1, block)]
+    more: list[Counts | Batch] = [] if block is None else [Batch(reward, 1, None, block), Counts(1, 1, block)]
     return [
         *more,
         Counts(37, 1000, block),

@@ -1479,7 +1479,7 @@ class Experiment:
         if self._state.plays.takes_outcome(event.play):
             return True
         known = self._state.plays.outcome(event.play)
-        if known != event:
+        if known is not None and known != event:
             outcome, got = events.outcome_text(known), events.outcome_text(event)
             raise Conflict(f"Play {self.play_id(event.play)} already has the outcome {outcome}; got {got}")
         return False

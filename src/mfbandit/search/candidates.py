@@ -1,15 +1,16 @@
 """The candidates of a search: settings of one estimator, or different estimators."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
 from sklearn.base import clone, is_classifier, is_regressor
-from sklearn.model_selection import ParameterGrid
+from sklearn.model_selection import ParameterGrid, ParameterSampler
 
+from mfbandit._internal.validation import whole
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.labels import settings_label, unique_labels
-from mfbandit.search.sklearn_types import Estimator, ParamGrid
+from mfbandit.search.sklearn_types import Estimator, ParamDistributions, ParamGrid, RandomState
 
 
 @dataclass(frozen=True, eq=False)
@@ -52,9 +53,11 @@ def _unset_seeds(built: Estimator) -> list[str]:
 
 
 def list_candidates(
-    estimator: Estimator, param_grid: ParamGrid | None, candidates: Sequence[object] | None
+    estimator: Estimator, param_grid: ParamGrid | None, candidates: Iterable[object] | None
 ) -> list[Candidate]:
     """List all candidates of a grid of parameters, or of settings, estimators or (name, estimator) pairs.
+
+    A ``ParameterGrid`` or ``ParameterSampler`` of scikit-learn is a list of settings, too.
 
     >>> from sklearn.linear_model import Lasso, Ridge
     >>> [one.label for one in list_candidates(Ridge(), {"alpha": [1, 10]}, None)]
@@ -65,7 +68,8 @@ def list_candidates(
     if (param_grid is None) == (candidates is None):
         got = "neither" if candidates is None else "both"
         raise InvalidArgument(f"one of param_grid and candidates must be given, got {got}")
-    if candidates is not None and (isinstance(candidates, str) or not isinstance(candidates, Sequence)):
+    listed = isinstance(candidates, Sequence | ParameterGrid | ParameterSampler) and not isinstance(candidates, str)
+    if candidates is not None and not listed:
         got = "a dictionary: pass list(candidates.items())" if isinstance(candidates, Mapping) else repr(candidates)
         wanted = "a list of settings, estimators or (name, estimator) pairs"
         raise InvalidArgument(f"candidates must be {wanted}, got {got}")
@@ -75,6 +79,17 @@ def list_candidates(
     found = _with_unique_labels([_candidate(one, estimator) for one in given])
     _check_same_kind(found)
     return found
+
+
+def sampled_settings(distributions: ParamDistributions, n_iter: int, random_state: RandomState) -> list[dict[str, Any]]:
+    """Draw settings as RandomizedSearchCV does: without replacement where all values are listed.
+
+    >>> sampled_settings({"alpha": [1, 10, 100]}, 2, random_state=0)
+    [{'alpha': 100}, {'alpha': 10}]
+    """
+    if whole("n_iter", n_iter) < 1:
+        raise InvalidArgument(f"n_iter must be at least 1, got {n_iter}")
+    return list(ParameterSampler(distributions, n_iter, random_state=random_state))
 
 
 def _check_same_kind(found: list[Candidate]) -> None:

@@ -10,6 +10,7 @@ from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Bounds
 from mfbandit.search.fit_and_score import Trial
 from mfbandit.search.score_estimates import ScoreEstimates
+from mfbandit.search.scoring import ONE_METRIC
 
 
 def cv_results(
@@ -19,13 +20,16 @@ def cv_results(
     bounds: Bounds,
     estimates: ScoreEstimates,
     best: int,
+    metric: str = ONE_METRIC,
 ) -> dict[str, Any]:
     """Make the columns that scikit-learn's searches have, and those of fidelities.
 
     Scores, their deviation and times are those of the highest fidelity at which a candidate was tried
-    (``fidelity``, by name). ``rank_test_score`` is 1 for the candidate that was chosen. Then come those with a score at
+    (``fidelity``, by name). ``rank_test_score`` is 1 for the candidate that was chosen, and for those that have the
+    same estimate and score at the same fidelity. Then come those with a score at
     the highest fidelity, those without, and last those that failed. Within each group the largest ``estimate`` comes
-    first, and among equal ones the largest score.
+    first, and among equal ones the largest score. Where there are several metrics, each has such columns. Ranks of
+    those that do not decide go by their mean scores.
 
     Args:
         trials: all plays.
@@ -33,6 +37,7 @@ def cv_results(
         bounds: of every candidate at every fidelity; (M, K).
         estimates: of the candidates' scores at the highest fidelity; (K,).
         best: the candidate that was chosen.
+        metric: the one that decides.
 
     >>> from mfbandit.core import Fidelities, Stats, SubGaussian, bounds_table
     >>> from mfbandit.search.fit_and_score import FitResult
@@ -49,10 +54,12 @@ def cv_results(
     shown = [_scored(trials, arm, int(fidelity)) for arm, fidelity in enumerate(highest)]
     table = _time_columns(shown) | _param_columns(params)
     table["params"] = [dict(one) for one in params]
-    table |= _score_columns(shown)
-    table["rank_test_score"] = _ranks(
-        np.array([estimates.estimate, table["mean_test_score"]]), highest, top=len(bounds.plays) - 1, best=best
-    )
+    top = len(bounds.plays) - 1
+    for name in metric_names(trials, metric):
+        table |= _score_columns(shown, name)
+        mean = table[f"mean_test_{name}"]
+        chosen, first = (best, estimates.estimate) if name == metric else (None, mean)
+        table[f"rank_test_{name}"] = _ranks(np.array([first, mean]), highest, top=top, best=chosen)
     table["candidate"] = np.array(bounds.labels, dtype=object)
     names = np.array([*bounds.fidelities, "none"], dtype=object)
     table["fidelity"] = names[highest]
@@ -96,13 +103,35 @@ def _time_columns(shown: Sequence[Sequence[Trial]]) -> dict[str, Any]:
     return columns
 
 
-def _score_columns(shown: Sequence[Sequence[Trial]]) -> dict[str, Any]:
+def metric_names(trials: Sequence[Trial], metric: str = ONE_METRIC) -> list[str]:
+    """Return the names of all metrics: those of the scores, or the one where there is one.
+
+    >>> metric_names([])
+    ['score']
+    """
+    return list(dict.fromkeys(name for one in trials for name in one.outcome.scores)) or [metric]
+
+
+def _score_columns(shown: Sequence[Sequence[Trial]], metric: str) -> dict[str, Any]:
+    """Scores on each split, their mean and deviation; also on training samples where these are known."""
+    columns = _columns_of([{one.split: _test_score(one, metric) for one in each} for each in shown], f"test_{metric}")
+    if any(one.outcome.train_scores for each in shown for one in each):
+        on_train = [{one.split: one.outcome.train_scores.get(metric, np.nan) for one in each} for each in shown]
+        columns |= _columns_of(on_train, f"train_{metric}")
+    return columns
+
+
+def _test_score(one: Trial, metric: str) -> float:
+    """A fit that failed has the same score, given for errors, in all metrics."""
+    return one.outcome.scores.get(metric, one.outcome.score)
+
+
+def _columns_of(by_split: Sequence[Mapping[int, float]], name: str) -> dict[str, Any]:
     columns: dict[str, Any] = {}
-    by_split = [{trial.split: trial.outcome.score for trial in each} for each in shown]
     for i in range(1 + max(max(each, default=-1) for each in by_split)):
-        columns[f"split{i}_test_score"] = np.array([each.get(i, np.nan) for each in by_split])
-    scores = [np.array([trial.outcome.score for trial in each]) for each in shown]
-    columns["mean_test_score"], columns["std_test_score"] = _each(np.mean, scores), _each(np.std, scores)
+        columns[f"split{i}_{name}"] = np.array([each.get(i, np.nan) for each in by_split])
+    scores = [np.array(list(each.values())) for each in by_split]
+    columns[f"mean_{name}"], columns[f"std_{name}"] = _each(np.mean, scores), _each(np.std, scores)
     return columns
 
 
@@ -120,10 +149,12 @@ def _param_columns(params: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
     return columns
 
 
-def _ranks(values: FloatArray, highest: IntArray, *, top: int, best: int) -> NDArray[np.int32]:
+def _ranks(values: FloatArray, highest: IntArray, *, top: int, best: int | None) -> NDArray[np.int32]:
     """Ranks by group, then by estimate, then by mean score; ``values`` has these two as rows."""
     group = np.where(highest == top, 1, np.where(highest >= 0, 2, 3))
-    group[best] = 0
+    if best is not None:  # and those that nothing tells from it
+        group[(highest == highest[best]) & (values == values[:, [best]]).all(axis=0)] = 0
+        group[best] = 0
     estimate, score = np.nan_to_num(values, nan=-np.inf)
     keys = list(zip(group.tolist(), (-estimate).tolist(), (-score).tolist(), strict=True))
     ordered = sorted(keys)

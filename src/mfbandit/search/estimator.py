@@ -2,17 +2,15 @@
 
 import math
 import time
-import warnings
 from collections.abc import Sequence
-from copy import copy
+from copy import copy, deepcopy
 from dataclasses import replace
 from numbers import Real
 from typing import Any
 
 import numpy as np
 from sklearn.base import is_classifier
-from sklearn.exceptions import FitFailedWarning
-from sklearn.metrics import check_scoring
+from sklearn.metrics._scorer import _MultimetricScorer
 from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
@@ -21,23 +19,42 @@ from sklearn.utils.parallel import Parallel
 from sklearn.utils.validation import _check_method_params
 
 from mfbandit._internal.formatting import plain
-from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import flag, number, positive, whole
 from mfbandit.core import Concentration, Fidelities, SubGaussian, bounds_table
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFTopTwo, Policy
-from mfbandit.search.candidates import Candidate, check_resource, list_candidates, representative_estimator
-from mfbandit.search.cv_results import cv_results, in_given_order
+from mfbandit.search.callbacks import REFIT, SEARCH, Task, managed_callbacks
+from mfbandit.search.candidates import (
+    Candidate,
+    check_resource,
+    list_candidates,
+    representative_estimator,
+    sampled_settings,
+)
+from mfbandit.search.cv_results import cv_results, in_given_order, metric_names
+from mfbandit.search.failures import warn_of_failures
 from mfbandit.search.fit_and_score import FitRunner, SearchData
+from mfbandit.search.progress import SearchProgress
 from mfbandit.search.rungs import SAMPLES, Rungs, checked_rungs
 from mfbandit.search.scheduler import PlannedSplits, SearchScheduler
-from mfbandit.search.sklearn_types import Estimator, ParamGrid, RandomState, Samples, Scorer, Splitter
+from mfbandit.search.scoring import ONE_METRIC, deciding_metric, scorer_of
+from mfbandit.search.sklearn_types import (
+    Estimator,
+    ParamDistributions,
+    ParamGrid,
+    RandomState,
+    Refit,
+    Samples,
+    Scorer,
+    Splitter,
+)
 from mfbandit.search.splits import Splits, raise_small_fractions
 
 DEFAULT_FRACTIONS = (1 / 16, 1 / 4, 1.0)
 DEFAULT_CAPITAL_SHARE = 0.75  # of one full fit of every candidate
 DEFAULT_CAPITAL_ROUNDS = 2  # of a candidate's splits that the default capital pays for at least
+GRID = "grid"  # as capital: what GridSearchCV would take
 COSTS = ("samples", "seconds")
 
 
@@ -75,7 +92,11 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
     Args:
         estimator: the estimator whose parameters ``param_grid`` sets; None where candidates are estimators themselves.
         param_grid: names of parameters and the values to try, as for GridSearchCV.
-        candidates: instead of a grid, a list of settings (dictionaries), of estimators, or of (name, estimator) pairs.
+        param_distributions: instead of a grid, values or distributions (with ``rvs``) to draw settings from, as for
+            RandomizedSearchCV.
+        n_iter: how many settings are drawn from them.
+        candidates: instead of both, a list of settings (dictionaries), of estimators, or of (name, estimator) pairs; or
+            a ``ParameterGrid`` or ``ParameterSampler`` of scikit-learn.
         fractions: of the training samples, increasing and ending at 1; the fidelities. One that is too small to hold
             a sample of each class is raised, with a warning. By default those of 1/16, 1/4 and 1 that the policy
             will use with this capital.
@@ -85,24 +106,32 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             biases. With little capital it may try some of the candidates only, drawn at random.
         biases: ζ of each fidelity: how far a candidate's expected score may lie from that with all samples; the last
             is 0. For policies that need them.
-        capital: what all plays may cost: in full fits, or in seconds. By default three quarters of a full fit of
-            each candidate, at least two rounds of splits of one candidate, at most what GridSearchCV would take.
+        capital: what all plays may cost: in full fits, or in seconds; or "grid" for a full fit of each candidate on
+            each of the splitter's splits, and no more, as GridSearchCV makes. By default three quarters of a full fit
+            of each candidate, at least two rounds of splits of one candidate, at most what GridSearchCV would take.
         cost: "samples", or "seconds": a play costs what fitting and scoring took, and what a fidelity costs is
             estimated from the fits so far.
-        scoring: one metric, by name or as a function (estimator, X, y); by default the estimator's own score.
+        scoring: one metric, by name or as a function (estimator, X, y); by default the estimator's own score. Or
+            several: a list of names, a dictionary of metrics, or a function that returns a dictionary of scores.
         cv: a number of folds (5 by default), a splitter or an iterable of splits.
-        refit: whether to fit the best candidate on all samples, and so be able to predict.
+        refit: whether to fit the best candidate on all samples, and so be able to predict. With several metrics the
+            name of the one that decides; or a function of ``cv_results_`` that returns the index of the best. Then, and
+            with False, the first metric decides where the capital goes.
         n_jobs: fits at the same time; joblib's backends and settings apply.
         batch: plays in a round; by default as many as there are workers.
         noise: σ of the scores, or a concentration; by default learned from how scores differ between splits.
-        random_state: of splits, samples and candidates.
+        random_state: of splits, samples, candidates and settings that are drawn.
         error_score: NaN to take a fit that raises for a failed play, a number to score it so, "raise" to raise.
-        verbose: 1 shows how much of the capital is spent.
+        return_train_score: whether to score each fit on its training samples as well.
+        verbose: 1 shows how much of the capital is spent, and the best so far; 2 also each fit when it ends, and 3 its
+            score.
 
     Attributes:
         cv_results_: a dictionary of columns as in scikit-learn, besides those for each fidelity; see
             :func:`~mfbandit.search.cv_results.cv_results` on scores and ranks.
-        best_index_, best_params_, best_score_, best_estimator_: of the best candidate.
+        best_index_, best_params_, best_score_, best_estimator_: of the best candidate. There is no best_score_ where
+            ``refit`` is a function.
+        metric_: the name of the metric that decided; "score" where there is one.
         best_interval_: (lower, upper) bound on its expected score with all training samples; bounds of candidates in
             ``cv_results_`` are for comparing them on the same splits, and narrower.
         stopped_early_: whether the best candidate's lower bound passed all others' upper bounds before the end, or a
@@ -131,26 +160,31 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         estimator: Estimator = None,
         param_grid: ParamGrid = None,
         *,
+        param_distributions: ParamDistributions = None,
+        n_iter: int = 10,
         candidates: Sequence[Any] | None = None,
         fractions: Sequence[float] | None = None,
         resource: str | None = None,
         values: Sequence[Any] | None = None,
         policy: Policy | None = None,
         biases: Sequence[float] | None = None,
-        capital: float | None = None,
+        capital: float | str | None = None,
         cost: str = "samples",
         scoring: Scorer = None,
         cv: Splitter = None,
-        refit: bool = True,
+        refit: Refit = True,
         n_jobs: int | None = None,
         batch: int | None = None,
         noise: float | Concentration | None = None,
         random_state: RandomState = None,
         error_score: float | str = math.nan,
+        return_train_score: bool = False,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
         self.param_grid = param_grid
+        self.param_distributions = param_distributions
+        self.n_iter = n_iter
         self.candidates = candidates
         self.fractions = fractions
         self.resource = resource
@@ -167,6 +201,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.noise = noise
         self.random_state = random_state
         self.error_score = error_score
+        self.return_train_score = return_train_score
         self.verbose = verbose
 
     def fit(self, X: Samples, y: Samples = None, **params: object) -> "MFSearchCV":  # noqa: N803 - scikit-learn's name
@@ -178,30 +213,57 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             params: further arguments of the candidates' ``fit`` and the splitter, such as ``sample_weight`` and
                 ``groups``.
         """
-        candidates, rungs = self._checked_arguments()
+        with managed_callbacks(self):
+            return self._fit(X, y, params)
+
+    def _fit(self, x: Samples, y: Samples, params: dict[str, Any]) -> "MFSearchCV":
+        rungs = self._checked_arguments()
+        state = check_random_state(self.random_state)
+        seed = int(state.randint(2**31 - 1))
+        listed = self._with_drawn_settings(self.random_state if self.random_state is not None else state)
+        candidates = list_candidates(listed.estimator, listed.param_grid, listed.candidates)
+        if rungs.resource != SAMPLES:
+            check_resource(candidates, rungs.resource)
         names = _routing_names(candidates) if _routing_enabled() else ()
-        seed = int(check_random_state(self.random_state).randint(2**31 - 1))
         scorer, _ = self._get_scorers()
-        x, y = indexable(X, y)
-        routed = self._get_routed_params_for_fit(_check_method_params(x, params=params))
-        classifier = is_classifier(self._representative)
-        splits = Splits(self.cv, x, y, classifier=classifier, seed=seed, arguments=routed.splitter.split)
-        if rungs.resource == SAMPLES:
-            rungs = Rungs(SAMPLES, raise_small_fractions(rungs.values, splits.training_size, splits.min_samples))
-        capital = self._checked_capital(len(candidates), rungs, splits)
-        rungs = self._used_rungs(rungs, len(candidates), capital)
-        order = self._order(rungs, len(candidates), capital, seed)
-        candidates = [candidates[k] for k in order]
-        fit_params = [routed[names[k]].fit if names else routed.estimator.fit for k in order]
-        data = SearchData(x, y, scorer, {}, routed.scorer.score, self.error_score)
-        runner = FitRunner(candidates, rungs, splits, data, None if self.random_state is None else seed, fit_params)
-        scheduler = self._scheduler(candidates, rungs, splits, capital, order)
-        stopped = self._spend_capital(scheduler, runner)
-        self._set_results(scheduler, runner, order, stopped=stopped)
-        self.scorer_, self.multimetric_, self.n_splits_ = scorer, False, splits.n_splits
-        if self.refit:
-            self._refit(runner, scheduler.best())
+        x, y = indexable(x, y)
+        routed = listed._get_routed_params_for_fit(_check_method_params(x, params=params))
+        whole_fit = Task.of_fit(self)
+        with whole_fit.running(None, x, y, params.get("sample_weight")):
+            classifier = is_classifier(self._representative)
+            splits = Splits(self.cv, x, y, classifier=classifier, seed=seed, arguments=routed.splitter.split)
+            if rungs.resource == SAMPLES:
+                rungs = Rungs(SAMPLES, raise_small_fractions(rungs.values, splits.training_size, splits.min_samples))
+            capital = self._checked_capital(len(candidates), rungs, splits)
+            rungs = self._used_rungs(rungs, len(candidates), capital)
+            order = self._order(rungs, len(candidates), capital, seed)
+            candidates = [candidates[k] for k in order]
+            fit_params = [routed[names[k]].fit if names else routed.estimator.fit for k in order]
+            data = SearchData(
+                x, y, scorer, {}, routed.scorer.score, self.error_score, self.refit, self.return_train_score
+            )
+            runner = FitRunner(candidates, rungs, splits, data, None if self.random_state is None else seed, fit_params)
+            scheduler = self._scheduler(candidates, rungs, splits, capital, order)
+            stopped = self._spend_capital(scheduler, runner, whole_fit.part(SEARCH))
+            self._set_results(scheduler, runner, order, stopped=stopped)
+            self.scorer_ = scorer._scorers if isinstance(scorer, _MultimetricScorer) else scorer
+            self.n_splits_ = splits.n_splits
+            if self.refit is not False:
+                self._refit(runner, int(np.flatnonzero(order == self.best_index_)[0]), whole_fit.part(REFIT))
         return self
+
+    def score(self, X: Samples, y: Samples = None, **params: object) -> float:  # noqa: N803 - scikit-learn's name
+        """Return the score of the best estimator on some samples, by the metric that decided.
+
+        Args:
+            X: samples.
+            y: targets, or None.
+            params: of the scorer, where metadata routing is enabled.
+        """
+        scored = copy(self)
+        if callable(self.refit) and getattr(self, "multimetric_", False):
+            scored.refit = self.metric_
+        return float(BaseSearchCV.score(scored, X, y, **params))
 
     # What scikit-learn asks
 
@@ -229,7 +291,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         """Return who wants which metadata; see scikit-learn's guide on metadata routing."""
         router = BaseSearchCV.get_metadata_routing(self._with_estimator())
         try:
-            candidates = list_candidates(self.estimator, self.param_grid, self.candidates)
+            listed = self._with_drawn_settings(deepcopy(self.random_state))
+            candidates = list_candidates(listed.estimator, listed.param_grid, listed.candidates)
         except InvalidArgument:  # fit will say what is wrong
             return router
         to_fit = MethodMapping().add(caller="fit", callee="fit")
@@ -238,26 +301,30 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         return router
 
     def _get_scorers(self) -> tuple[Scorer, str]:
-        if callable(self.scoring):
-            return self.scoring, "score"
-        if self.scoring is not None and not isinstance(self.scoring, str):
-            raise InvalidArgument(
-                "scoring must be one metric, by name or as a function (several are not supported), "
-                f"got {self.scoring!r}"
-            )
-        return check_scoring(self._representative, self.scoring), "score"
+        raises = self.error_score == "raise"
+        return scorer_of(self._representative, self.scoring, self.refit, raises=raises), ONE_METRIC
 
     # The arguments
 
-    def _checked_arguments(self) -> tuple[list[Candidate], Rungs]:
-        candidates = list_candidates(self.estimator, self.param_grid, self.candidates)
+    def _with_drawn_settings(self, random_state: RandomState) -> "MFSearchCV":
+        """The same search with a list of settings in the place of distributions."""
+        if self.param_distributions is None:
+            return self
+        if self.param_grid is not None or self.candidates is not None:
+            raise InvalidArgument("one of param_grid, param_distributions and candidates must be given, got several")
+        drawn = copy(self)
+        drawn.candidates = sampled_settings(self.param_distributions, self.n_iter, random_state)
+        drawn.param_distributions = None
+        return drawn
+
+    def _checked_arguments(self) -> Rungs:
         rungs = checked_rungs(
             DEFAULT_FRACTIONS if self.fractions is None else self.fractions, self.resource, self.values
         )
-        if rungs.resource != SAMPLES:
-            check_resource(candidates, rungs.resource)
         Fidelities(rungs.costs, self.biases)  # or says what is wrong with them
-        flag("refit", self.refit)
+        if not callable(self.refit) and not isinstance(self.refit, str):
+            flag("refit", self.refit)
+        flag("return_train_score", self.return_train_score)
         if self.cost not in COSTS:
             raise InvalidArgument(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
         if self.batch is not None and whole("batch", self.batch) < 1:
@@ -266,7 +333,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             whole("n_jobs", self.n_jobs)
         if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise InvalidArgument(f"error_score must be a number or 'raise', got {self.error_score!r}")
-        return candidates, rungs
+        return rungs
 
     def _scheduler(
         self, candidates: list[Candidate], rungs: Rungs, splits: Splits, capital: float, order: IntArray
@@ -276,7 +343,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         samples = rungs.resource == SAMPLES
         planned = PlannedSplits(
             number=splits.number,
-            max_splits=splits.max_splits,
+            max_splits=splits.n_splits if self._as_grid else splits.max_splits,
             round_size=splits.n_splits,
             test_size=splits.test_size,
             cost=lambda m, i: splits.share(i, rungs.fraction(m)) * (1.0 if samples else rungs.costs[m]),
@@ -306,13 +373,19 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             return np.arange(arms)
         return np.random.default_rng([seed, arms]).permutation(arms)
 
+    @property
+    def _as_grid(self) -> bool:
+        return isinstance(self.capital, str) and self.capital == GRID
+
     def _checked_capital(self, arms: int, rungs: Rungs, splits: Splits) -> float:
         of_policy = self.policy.capital if isinstance(self.policy, MFTopTwo) else None
         if self.capital is None and of_policy is not None:
             return of_policy
-        if self.capital is None:
+        if self._as_grid and self.cost == "samples":
+            return float(arms * splits.n_splits)
+        if self.capital is None or self._as_grid:
             if self.cost == "seconds":
-                raise InvalidArgument("capital must be given in seconds with cost='seconds', got None")
+                raise InvalidArgument(f"capital must be given in seconds with cost='seconds', got {self.capital!r}")
             wanted = max(DEFAULT_CAPITAL_SHARE * arms, DEFAULT_CAPITAL_ROUNDS * splits.total)
             return max(arms * rungs.costs[0], min(wanted, arms * splits.total))
         capital = positive("capital", self.capital)
@@ -333,94 +406,61 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     # The search
 
-    def _spend_capital(self, scheduler: SearchScheduler, runner: FitRunner) -> bool:
+    def _spend_capital(self, scheduler: SearchScheduler, runner: FitRunner, task: Task) -> bool:
         """Make rounds of plays until nothing fits into the capital or the best is clear; return whether it is."""
         from joblib import effective_n_jobs  # here, so that whoever has neither hears of scikit-learn
 
         batch = effective_n_jobs(self.n_jobs) if self.batch is None else self.batch
-        shown = None if self.verbose else False
-        capital = scheduler.experiment.capital or 0.0
         with (
-            Parallel(n_jobs=self.n_jobs) as parallel,
-            progress_bar("searching", total=capital, shown=shown) as tick,
+            task.running(),
+            Parallel(n_jobs=self.n_jobs, return_as="generator") as parallel,
+            SearchProgress(scheduler, runner, self.verbose) as progress,
         ):
             while asked := scheduler.ask(batch):
                 before = scheduler.experiment.spent
-                scheduler.tell(asked, runner.run(asked, parallel))
-                tick(scheduler.experiment.spent - before)
-                self._print_progress(before, scheduler)
+                scheduler.tell(asked, list(progress.of_round(asked, runner.run(asked, parallel, task))))
+                progress.show(before)
                 if scheduler.decided():
                     return True
         return False
 
-    def _print_progress(self, before: float, scheduler: SearchScheduler) -> None:
-        """Print a line for each tenth of the capital, where there is no bar."""
-        capital, spent = scheduler.experiment.capital or 1.0, scheduler.experiment.spent
-        if self.verbose and (int(10 * spent / capital) > int(10 * before / capital) or before == 0):
-            line = f"searching: {len(scheduler.trials)} fits, {plain(spent, 4)} of {plain(capital, 4)} spent"
-            print_line(line, on_terminal=False)
-
     def _set_results(self, scheduler: SearchScheduler, runner: FitRunner, order: IntArray, *, stopped: bool) -> None:
-        _warn_of_failures(scheduler)
+        warn_of_failures(scheduler, self.error_score)
         experiment, fidelities, best = scheduler.experiment, scheduler.fidelities, scheduler.best()
         rho = getattr(experiment.policy, "rho", 2.0)
         bounds = bounds_table(scheduler.results, fidelities, rho, experiment.arms)
         params = [{**one.params, **runner.rungs.settings(-1)} for one in runner.candidates]
-        results = cv_results(scheduler.trials, params, bounds=bounds, estimates=scheduler.estimates(), best=best)
-        self.cv_results_ = in_given_order(results, order)
-        self.best_index_ = int(order[best])
+        metrics = metric_names(scheduler.trials)
+        metric = metrics[0] if metrics == [ONE_METRIC] else deciding_metric(metrics, self.refit)
+        table = cv_results(
+            scheduler.trials, params, bounds=bounds, estimates=scheduler.estimates(), best=best, metric=metric
+        )
+        results = in_given_order(table, order)
+        index = BaseSearchCV._select_best_index(self.refit, metric, results) if callable(self.refit) else order[best]
+        self.cv_results_, self.best_index_, self.metric_ = results, int(index), metric
+        self.multimetric_ = any(one.outcome.scores for one in scheduler.trials)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
-        self.best_score_ = float(self.cv_results_["mean_test_score"][self.best_index_])
-        self.best_interval_ = scheduler.interval(best)
+        if callable(self.refit):
+            self.__dict__.pop("best_score_", None)  # of an earlier fit: scikit-learn's searches have none then
+        else:
+            self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
+        self.best_interval_ = scheduler.interval(int(np.flatnonzero(order == self.best_index_)[0]))
         self.stopped_early_, self.spent_, self.capital_ = stopped, experiment.spent, experiment.capital
         self.plays_ = tuple(replace(one, arm=int(order[one.arm])) for one in scheduler.trials)
         self.experiment_, self.fidelities_ = experiment, fidelities
         self.audit_ = None if self.biases is None else experiment.audit()
 
-    def _refit(self, runner: FitRunner, best: int) -> None:
-        start = time.perf_counter()
+    def _refit(self, runner: FitRunner, best: int, task: Task) -> None:
         self.best_estimator_ = runner.build_estimator(best, -1, 0)
-        target = () if runner.data.y is None else (runner.data.y,)
-        self.best_estimator_.fit(runner.data.x, *target, **runner.fit_params[best])
-        self.refit_time_ = time.perf_counter() - start
+        x, y, params = runner.data.x, runner.data.y, runner.fit_params[best]
+        with task.running(self.best_estimator_, x, y, params.get("sample_weight")):
+            start = time.perf_counter()
+            self.best_estimator_.fit(x, *(() if y is None else (y,)), **params)
+            self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_
-
-
-class WrongDataType(InvalidArgument, TypeError):
-    """All candidates raised a TypeError on these data, which is what they would raise without a search."""
 
 
 def _routing_names(candidates: Sequence[Candidate]) -> list[str]:
     """The names by which candidates are asked which metadata they want."""
     return [f"candidate_{k}" for k in range(len(candidates))]
-
-
-def _warn_of_failures(scheduler: SearchScheduler) -> None:
-    """Warn of failed fits and of candidates that were never tried; raise an error if all fits failed."""
-    results = [trial.outcome for trial in scheduler.trials]
-    failures = [one for one in results if one.error is not None]
-    experiment, set_aside = scheduler.experiment, list(scheduler.experiment.set_aside)
-    arms, tried = len(experiment.arms), experiment.stats.counts.any(axis=0)
-    if len(failures) == len(results) or not np.delete(tried, set_aside).any():
-        types = failures and all(one.is_error("TypeError") for one in failures)
-        raise (WrongDataType if types else InvalidArgument)(
-            f"all {arms} candidates failed, in {len(failures)} of {len(results)} fits; the first one with\n"
-            f"{failures[0].error if failures else 'no play: the capital is too small'}"
-        )
-    if failures:
-        warnings.warn(
-            f"{len(failures)} of {len(results)} fits failed; the first one with\n{failures[0].error}\n"
-            + "\n".join(scheduler.failures()),
-            FitFailedWarning,
-            stacklevel=4,
-        )
-    untried = int((~tried).sum()) - len(set_aside)
-    if untried > 0 and scheduler.seconds:
-        needed = arms * scheduler.fidelities.costs[0]
-        warnings.warn(
-            f"the capital of {plain(experiment.capital or 0.0, 4)} s was spent before {untried} of {arms} candidates "
-            f"were tried; about {plain(needed, 3)} s would pay for one play of each at the lowest fidelity",
-            UserWarning,
-            stacklevel=4,
-        )

@@ -1,10 +1,10 @@
 """One play of a search: fit a candidate on some samples and score it on others."""
 
+import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass, replace
-from numbers import Real
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
@@ -15,10 +15,11 @@ from sklearn.utils.validation import _check_method_params
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import LARGEST_NUMBER
 from mfbandit.core import Play
-from mfbandit.errors import InvalidArgument
+from mfbandit.search.callbacks import EVALUATION, Task
 from mfbandit.search.candidates import Candidate
 from mfbandit.search.rungs import Rungs
-from mfbandit.search.sklearn_types import Estimator, Samples, Scorer
+from mfbandit.search.scoring import read_scores
+from mfbandit.search.sklearn_types import Estimator, Refit, Samples, Scorer
 from mfbandit.search.splits import Splits
 
 
@@ -29,10 +30,12 @@ class SearchData:
     Args:
         x: the samples.
         y: the targets, or None.
-        scorer: scores an estimator on samples; larger is better.
+        scorer: scores an estimator on samples; larger is better. It may give several scores, as a dictionary.
         fit_params: further arguments of ``fit``, such as sample weights.
         score_params: further arguments of the scorer.
         error_score: the score of a fit that raises an error, NaN for none; or "raise".
+        refit: with several scores, which one decides: its name, or else the first.
+        train_scores: whether to score on the training samples as well.
     """
 
     x: Samples
@@ -41,6 +44,8 @@ class SearchData:
     fit_params: dict[str, Any]
     score_params: dict[str, Any]
     error_score: float | str
+    refit: Refit = True
+    train_scores: bool = False
 
 
 @dataclass(frozen=True)
@@ -48,10 +53,13 @@ class FitResult:
     """The result of one fit.
 
     Args:
-        score: on the test samples; NaN where the fit failed.
+        score: on the test samples, by the metric that decides; NaN where the fit failed.
         fit_time: seconds.
         score_time: seconds.
         error: the traceback of a fit that failed, or a sentence about its score; else None.
+        scores: on the test samples by metric, where there are several.
+        train_scores: on the training samples by metric (one metric is "score"), where they are wanted.
+        train_score_time: seconds.
 
     >>> FitResult(score=0.5, fit_time=1.0, score_time=0.25).seconds
     1.25
@@ -61,11 +69,14 @@ class FitResult:
     fit_time: float
     score_time: float = 0.0
     error: str | None = None
+    scores: Mapping[str, float] = field(default_factory=dict)
+    train_scores: Mapping[str, float] = field(default_factory=dict)
+    train_score_time: float = 0.0
 
     @property
     def seconds(self) -> float:
         """The time for fitting and scoring together."""
-        return self.fit_time + self.score_time
+        return self.fit_time + self.score_time + self.train_score_time
 
     @property
     def failed(self) -> bool:
@@ -109,10 +120,12 @@ class Trial:
     outcome: FitResult
 
 
-def fit_and_score(estimator: Estimator, data: SearchData, train: IntArray, test: IntArray) -> FitResult:
+def fit_and_score(
+    estimator: Estimator, data: SearchData, train: IntArray, test: IntArray, task: Task | None = None
+) -> FitResult:
     """Fit an estimator on the samples ``train`` and score it on ``test``.
 
-    An error becomes part of the result, unless ``data.error_score`` is "raise".
+    An error becomes part of the result, unless ``data.error_score`` is "raise". Callbacks are told of the ``task``.
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
@@ -124,22 +137,28 @@ def fit_and_score(estimator: Estimator, data: SearchData, train: IntArray, test:
     start = time.perf_counter()
     fitted = start
     try:
-        _fit(estimator, data, train)
-        fitted = time.perf_counter()
-        score = _score(estimator, data, train, test)
+        x, y = _safe_split(estimator, data.x, data.y, train)
+        params = _check_method_params(data.x, params=data.fit_params, indices=train)
+        with (task or Task()).running(estimator, x, y, params.get("sample_weight")):
+            estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
+            fitted = time.perf_counter()
+            given = _score(estimator, data, train, test)
     except Exception:  # whatever an estimator or a scorer raises
         if data.error_score == "raise":
             raise
         end = time.perf_counter()
         times = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
         return FitResult(float(data.error_score), *times, error=traceback.format_exc())
-    value = _one_number(score)
-    error = None if abs(value) <= LARGEST_NUMBER else f"the score was {value}"
-    return FitResult(value, fitted - start, time.perf_counter() - fitted, error)
+    scored = time.perf_counter()
+    scores = read_scores(given, data.refit, _number_or_nan(data.error_score))
+    on_train = _train_scores(estimator, data, train, scores.by_name) if data.train_scores else {}
+    times = (fitted - start, scored - fitted)
+    late = time.perf_counter() - scored if data.train_scores else 0.0
+    return FitResult(scores.deciding, *times, scores.error, scores.all, on_train, late)
 
 
-RunParallel = Callable[[Iterable[object]], list[FitResult]]
-"""What joblib's ``Parallel`` is: makes delayed calls and returns their results in order."""
+RunParallel = Callable[[Iterable[object]], Iterable[FitResult]]
+"""What joblib's ``Parallel`` is: makes delayed calls and gives their results in order."""
 
 
 class FitRunner:
@@ -164,7 +183,7 @@ class FitRunner:
         fit_params: Sequence[dict[str, Any]],
     ) -> None:
         self.candidates, self.rungs, self.data, self.fit_params = candidates, rungs, data, fit_params
-        self._splits, self._seed = splits, seed
+        self._splits, self._seed, self._begun = splits, seed, 0
 
     def build_estimator(self, arm: int, fidelity: int, split: int) -> Estimator:
         """Return an unfitted candidate; all candidates have the same seed for a split."""
@@ -174,33 +193,39 @@ class FitRunner:
             seed = int(mixed[0]) >> 1  # 31 bits: some libraries keep a signed number of 32
         return self.candidates[arm].build(seed, **self.rungs.settings(fidelity))
 
-    def run(self, asked: Sequence[tuple[Play, int]], parallel: RunParallel) -> list[FitResult]:
+    def run(self, asked: Sequence[tuple[Play, int]], parallel: RunParallel, search: Task) -> Iterator[FitResult]:
         """Fit and score the plays of a round, given with the numbers of their splits; results in the same order."""
-        return parallel(
+        tasks = [search.part(EVALUATION, self._begun + number) for number in range(len(asked))]
+        self._begun += len(asked)
+        yield from parallel(
             delayed(fit_and_score)(
                 self.build_estimator(play.arm, play.fidelity, split),
                 replace(self.data, fit_params=self.fit_params[play.arm]),
                 *self._splits.sample(split, self.rungs.fraction(play.fidelity)),
+                task,
             )
-            for play, split in asked
+            for (play, split), task in zip(asked, tasks, strict=True)
         )
 
 
-def _fit(estimator: Estimator, data: SearchData, train: IntArray) -> None:
-    x, y = _safe_split(estimator, data.x, data.y, train)
-    params = _check_method_params(data.x, params=data.fit_params, indices=train)
-    estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
-
-
-def _score(estimator: Estimator, data: SearchData, train: IntArray, test: IntArray) -> object:
-    x, y = _safe_split(estimator, data.x, data.y, test, train)
-    params = _check_method_params(data.x, params=data.score_params, indices=test)
+def _score(estimator: Estimator, data: SearchData, fitted: IntArray, on: IntArray) -> object:
+    """Score an estimator that was fitted on some samples, on these or others."""
+    x, y = _safe_split(estimator, data.x, data.y, on, fitted)
+    params = _check_method_params(data.x, params=data.score_params, indices=on)
     score: object = data.scorer(estimator, x, **params) if y is None else data.scorer(estimator, x, y, **params)
     return score
 
 
-def _one_number(score: object) -> float:
-    value: object = score.item() if isinstance(score, np.ndarray | np.generic) and score.size == 1 else score
-    if not isinstance(value, Real):
-        raise InvalidArgument(f"scoring must give one number (several metrics are not supported), got {score!r}")
-    return float(value)
+def _train_scores(estimator: Estimator, data: SearchData, train: IntArray, names: Iterable[str]) -> dict[str, float]:
+    """Score an estimator on the samples that it was fitted on; NaN where that fails and errors are not raised."""
+    try:
+        given = _score(estimator, data, train, train)
+    except Exception:  # whatever a scorer raises
+        if data.error_score == "raise":
+            raise
+        return dict.fromkeys(names, math.nan)
+    return read_scores(given, data.refit, _number_or_nan(data.error_score)).by_name
+
+
+def _number_or_nan(error_score: float | str) -> float:
+    return math.nan if isinstance(error_score, str) else float(error_score)

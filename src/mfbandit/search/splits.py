@@ -83,7 +83,10 @@ class Splits:
         self._folds = cv is None or isinstance(cv, int | np.integer)
         self.n_splits = int(self._given.get_n_splits(x, y, **self._arguments))
         if self.n_splits < 1:
-            raise InvalidArgument(f"cv must give at least one split, got {cv!r}")
+            raise InvalidArgument(
+                f"No fits were performed. Was the CV iterator empty? Were there no candidates? "
+                f"cv must give at least one split, got {cv!r}"
+            )
         self._rounds: dict[int, list[tuple[IntArray, IntArray]]] = {}
         sizes = [len(train) for train, _ in self._round(0)]
         self.training_size, self.test_size = max(sizes), min(len(test) for _, test in self._round(0))
@@ -158,7 +161,8 @@ class Splits:
             found = list(self._splitter(number).split(self._x, self._y, **self._arguments))
             if len(found) != self.n_splits:
                 raise InvalidArgument(
-                    f"cv must give as many splits as its get_n_splits says, {self.n_splits}, got {len(found)}"
+                    f"cv.split and cv.get_n_splits return inconsistent results. Expected {self.n_splits} splits, "
+                    f"got {len(found)}"
                 )
             self._rounds[number] = [(_indices(train), _indices(test)) for train, test in found]
         return self._rounds[number]

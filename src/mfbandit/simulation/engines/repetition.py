@@ -28,7 +28,8 @@ def no_repetition(arms: int, fidelities: int) -> Repetition:
     >>> no_repetition(arms=3, fidelities=2).known.tolist() == [UNKNOWN]
     True
     """
-    return Repetition(*(np.zeros(1, np.int64) for _ in range(3)), np.zeros((arms, fidelities), np.bool_))
+    known, repeated, differing = (np.zeros(1, np.int64) for _ in range(3))
+    return Repetition(known, repeated, differing, np.zeros((arms, fidelities), np.bool_))
 
 
 @compiled
