@@ -129,8 +129,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
     Attributes:
         cv_results_: a dictionary of columns as in scikit-learn, besides those for each fidelity; see
             :func:`~mfbandit.search.cv_results.cv_results` on scores and ranks.
-        best_index_, best_params_, best_score_, best_estimator_: of the best candidate. There is no best_score_ where
-            ``refit`` is a function.
+        best_index_, best_params_, best_score_, best_estimator_: of the best candidate. Where ``refit`` is a function,
+            there is no ``best_score_``.
         metric_: the name of the metric that decided; "score" where there is one.
         best_interval_: (lower, upper) bound on its expected score with all training samples; bounds of candidates in
             ``cv_results_`` are for comparing them on the same splits, and narrower.
