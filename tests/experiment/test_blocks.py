@@ -149,9 +149,9 @@ class TestLog:
         play = experiment.ask()
         for _ in range(2):
             experiment.tell(play, 0.5, block="mon")
-        with pytest.raises(Conflict, match="block='mon'"):
+        with pytest.raises(Conflict, match="in block 'mon'"):
             experiment.tell(play, 0.5, block="tue")
-        with pytest.raises(Conflict, match="block='mon'"):
+        with pytest.raises(Conflict, match="in block 'mon'"):
             experiment.tell(play, 0.5)
         assert experiment.stats.counts.sum() == 1
 

@@ -28,6 +28,7 @@ from mfbandit import (
 from mfbandit.core.divergence import kl_upper
 from mfbandit.policies.exploration import RESOLUTION, exploration_levels, overlaps, roots
 from mfbandit.simulation.engines import mfada as engine
+from mfbandit.simulation.engines.exploration_levels import overlap
 from mfbandit.simulation.engines.interface import begin_run
 from mfbandit.simulation.engines.registry import engine_for
 from tests.support import engines, oracle_policies
@@ -136,7 +137,7 @@ class TestLevel:
         started.advance(np.random.default_rng(0), 200_000)
         root = roots(started.run.counts.T, problem.fidelities)
         assert started.state.levels.roots.tolist() == root.tolist()
-        assert started.state.levels.overlaps.tolist() == overlaps(root).tolist()
+        assert [overlap(started.state.levels, arm) for arm in range(problem.arms)] == overlaps(root).tolist()
 
 
 class TestAskTell:

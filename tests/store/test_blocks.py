@@ -57,7 +57,7 @@ class TestReopening:
             again.tell(last, successes=7, trials=10, block="day 1", request_key="k7")  # known, and the same
             with pytest.raises(Conflict, match="already used for another request"):
                 again.tell(last, successes=7, trials=10, request_key="k7")
-            with pytest.raises(Conflict, match="block='day 1'"):
+            with pytest.raises(Conflict, match="in block 'day 1'"):
                 again.tell(last, successes=7, trials=10, block="day 2")
             store.write(lambda connection: connection.run("DELETE FROM mfbandit_snapshots"))
         with Store(place) as store:

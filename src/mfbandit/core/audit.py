@@ -16,7 +16,7 @@ place of the radius, by :mod:`mfbandit.core.rate_intervals`.
 """
 
 import math
-from collections.abc import Sequence
+from collections.abc import Container, Sequence
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -281,10 +281,15 @@ def _audited(m: int, stats: Stats, fidelities: Fidelities, found: tuple[float, .
     )
 
 
-def refuting(stats: Stats, fidelities: Fidelities) -> list[tuple[int, int, float]]:
+def refuting(stats: Stats, fidelities: Fidelities, known: Container[int] = ()) -> list[tuple[int, int, float]]:
     """List what refutes the assumed biases: fidelity, arm, and the smallest bias that the arm's results do not refute.
 
     It is empty where biases are not known, or cannot be tested as the noise is not known.
+
+    Args:
+        stats: counts and sums, shape (M, K).
+        fidelities: the M fidelities.
+        known: fidelities whose biases need not be tested.
 
     >>> from mfbandit.core.concentration import SubGaussian
     >>> stats = Stats.empty(2, 1)
@@ -296,10 +301,19 @@ def refuting(stats: Stats, fidelities: Fidelities) -> list[tuple[int, int, float
     found = scales(fidelities)
     if found is None or fidelities.biases is None:
         return []
-    rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in range(len(fidelities) - 1))
+    tested = [m for m in range(len(fidelities) - 1) if m not in known and _any_far_off(stats, m, fidelities.biases[m])]
+    rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in tested)
     return [
         (one.fidelity, arm, needed_bias(stats, one.fidelity, arm, fidelities)) for one in rows for arm in one.refuting
     ]
+
+
+def _any_far_off(stats: Stats, m: int, bias: float) -> bool:
+    """Whether an observed difference is above a bias: where none is, nothing is refuted, and the test costs more."""
+    low, top = stats.counts[m], stats.counts[-1]
+    both = (low > 0) & (top > 0)
+    off = np.abs(stats.sums[-1, both] / top[both] - stats.sums[m, both] / low[both])
+    return bool((off > bias).any())
 
 
 def _noise(low: IntArray, top: IntArray, scale: float, scale_top: float) -> float:

@@ -35,7 +35,7 @@ class Play:
     fidelity: int
     cost: float
     label: str
-    resume_from: int | None = field(default=None, kw_only=True)
+    resume_from: int | None = field(default=None, kw_only=True, repr=False)
 
 
 @dataclass(frozen=True, eq=False)

@@ -105,11 +105,13 @@ def outcome_text(outcome: Told | Failed | Expired) -> str:
     ('37 of 1,000 at cost 1.0', 'reward 0.5 at cost 1.0')
     >>> outcome_text(told(0, Batch(0.43, weight=20, sd=0.1), 1.0)), outcome_text(Failed(0, 0.0))
     ('reward 0.43 as the mean of 20 with sd 0.1 at cost 1.0', 'failed at cost 0.0')
+    >>> outcome_text(told(0, Batch(0.5, block="monday"), 1.0))
+    "reward 0.5 in block 'monday' at cost 1.0"
     """
     match outcome:
         case ToldBatch(successes=int(successes), weight=trials):
             words = f"{successes:,} of {trials:,}"
-        case ToldBatch(reward=mean, weight=weight, sd=sd):
+        case ToldBatch(reward=mean, weight=weight, sd=sd) if weight > 1:
             words = f"reward {mean!r} as the mean of {weight:,}" + ("" if sd is None else f" with sd {sd!r}")
         case Told(reward=reward):
             words = f"reward {reward!r}"
@@ -117,7 +119,8 @@ def outcome_text(outcome: Told | Failed | Expired) -> str:
             words = "failed"
         case Expired():
             return "expired"
-    return f"{words} at cost {outcome.cost!r}"
+    block = f" in block {outcome.block!r}" if isinstance(outcome, ToldInBlock) else ""
+    return f"{words}{block} at cost {outcome.cost!r}"
 
 
 @dataclass(frozen=True, slots=True)

@@ -377,7 +377,8 @@ class Findings:
         """Which fidelities count: those of known noise and known biases that no arm's results refute; shape (M,)."""
         top = len(self.fidelities) - 1
         same = without_drifted(self.bias_stats, self.drifted)
-        now = {fidelity for fidelity, *_ in refuting(same, self.fidelities)}  # also if the policy uses no biases
+        # also if the policy uses no biases
+        now = {fidelity for fidelity, *_ in refuting(same, self.fidelities, self.refuted)}
         trusted = [
             has_evidence(tail) and m not in self.refuted | now and (m == top or self.fidelities.biases is not None)
             for m, tail in enumerate(self.fidelities.tails)

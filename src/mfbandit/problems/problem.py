@@ -128,9 +128,9 @@ class Problem:
     ) -> None:
         table = _numbers("means", means)
         table.flags.writeable = False
+        _check_shape(table, fidelities)
         if fidelities.resume:
             raise InvalidArgument("fidelities of a problem must not resume: its plays do not depend on earlier ones")
-        _check_shape(table, fidelities)
         _check_rewards(table, rewards)
         if not misspecified:
             _check_biases(table, fidelities)

@@ -78,7 +78,7 @@ class Peers:
         """
         if not self._is_here(peer.id):
             raise NotDelivered(f"the service at {peer.address} has gone")
-        watched = _Watched(send)
+        watched = _WatchedSend(send)
         with anyio.CancelScope() as limits:
             async with anyio.create_task_group() as tasks:
                 tasks.start_soon(self._watch, peer, limits)
@@ -148,7 +148,7 @@ def _request(pool: httpx.AsyncClient, peer: ServiceEntry, scope: Scope, body: by
     return pool.build_request(scope["method"], url, headers=headers, content=body)
 
 
-class _Watched:
+class _WatchedSend:
     """Sends, and knows whether anything was sent."""
 
     def __init__(self, send: Send) -> None:
