@@ -5,7 +5,7 @@ Colours are those of Okabe and Ito, which colour-blind people can distinguish. L
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, TypeAlias
+from typing import TYPE_CHECKING, Any, TypeAlias
 
 import numpy as np
 from numpy.typing import ArrayLike
@@ -17,6 +17,9 @@ from mfbandit.errors import InvalidArgument
 from mfbandit.problems import Problem
 from mfbandit.simulation import Simulation
 from mfbandit.theory import gaps, partition
+
+if TYPE_CHECKING:
+    from mfbandit.search.estimator import MFSearchCV
 
 with needed_for("plotting", "plot"):
     import matplotlib.pyplot as plt
@@ -229,14 +232,16 @@ def plot_ratios(ratios: Mapping[str, ArrayLike], ax: Axes | None = None) -> Axes
     return _tidy(ax)
 
 
-def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Axes | None = None) -> Axes:
+def plot_spending(
+    results: "Mapping[str, Any] | MFSearchCV", *, unit: str | None = None, ax: Axes | None = None
+) -> Axes:
     """Plot what each candidate of a search cost at each fidelity, the best candidate first.
 
     Beside a bar is the candidate's mean score at its highest fidelity.
 
     Args:
-        results: ``cv_results_`` of an :class:`~mfbandit.MFSearchCV`.
-        unit: the unit of the capital.
+        results: an :class:`~mfbandit.MFSearchCV` that was fitted, or its ``cv_results_`` if there is one metric.
+        unit: the unit of the capital; by default that of the search, or full fits.
         ax: where to draw; a new figure by default.
 
     >>> results = {"candidate": ["a", "b"], "rank_test_score": [2, 1], "mean_test_score": [0.5, 0.9],
@@ -246,7 +251,13 @@ def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Ax
     ['b', 'a']
     >>> plt.close(ax.figure)
     """
-    order = np.argsort(np.asarray(results["rank_test_score"]), kind="stable")
+    metric = "score"
+    if not isinstance(results, Mapping):
+        search = results
+        if not hasattr(search, "cv_results_"):
+            raise InvalidArgument(f"results must be a search that was fitted, or its cv_results_, got {search!r}")
+        results, metric, unit = search.cv_results_, search.metric_, unit or search.unit
+    order = np.argsort(np.asarray(results[f"rank_test_{metric}"]), kind="stable")
     shown, others = order[:MAX_BARS], order[MAX_BARS:]
     names = [name.removeprefix("cost_at_") for name in results if name.startswith("cost_at_")]
     rows = np.arange(len(shown) + bool(len(others)))
@@ -258,20 +269,20 @@ def plot_spending(results: Mapping[str, Any], *, unit: str = "full fits", ax: Ax
         ax.barh(rows, bars, 0.72, end, color=COLOURS[(5, 0, 4, 1, 2, 3)[m % 6]], label=name, lw=0)
         end = end + bars
     for row, k in enumerate(shown):
-        text = _score_text(results, k, names[-1])
+        text = _score_text(results, k, names[-1], metric)
         ax.annotate(text, (end[row], row), xytext=(4, 0), textcoords="offset points", va="center", fontsize=7.5)
     labels = [str(results["candidate"][k]) for k in shown] + [f"{len(others)} others"] * bool(len(others))
     ax.set_yticks(rows, labels, fontsize=8)
     ax.set_ylim(len(rows) - 0.4, -0.6)
     ax.set_xlim(0, 1.22 * max(float(end.max()), 1e-12))
-    ax.set_xlabel(f"capital spent  ({unit})")
+    ax.set_xlabel(f"capital spent  ({unit or 'full fits'})")
     ax.legend(title="fidelity", loc="lower right", framealpha=0.85, edgecolor="none", fontsize=8, title_fontsize=8)
     return _tidy(ax, grid="x")
 
 
-def _score_text(results: Mapping[str, Any], k: int, top: str) -> str:
+def _score_text(results: Mapping[str, Any], k: int, top: str, metric: str) -> str:
     """Format a candidate's mean score, and its fidelity if that is not the highest."""
-    score, fidelity = results["mean_test_score"][k], results["fidelity"][k]
+    score, fidelity = results[f"mean_test_{metric}"][k], results["fidelity"][k]
     if np.isfinite(score):
         return f"{score:.3f}" + ("" if fidelity == top else f" at {fidelity}")
     return "no score"

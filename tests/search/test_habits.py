@@ -16,7 +16,7 @@ from sklearn.model_selection import GridSearchCV, KFold, ParameterGrid, Paramete
 from sklearn.tree import DecisionTreeClassifier
 
 from mfbandit import MFSearchCV
-from mfbandit.search.callbacks import Task
+from mfbandit.search.callbacks import FitTask
 
 X, Y = make_classification(300, 8, n_informative=5, random_state=0)
 DEPTHS = {"max_depth": [1, 2, 4, 8]}
@@ -287,7 +287,7 @@ class TestCallbacks:
 
 
 def test_a_task_without_callbacks_is_nothing():
-    assert Task.of_fit(trees()).part("search").context is None
+    assert FitTask.of_fit(trees()).part("search").context is None
 
 
 def test_without_scikit_learns_callbacks(monkeypatch):

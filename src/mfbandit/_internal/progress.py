@@ -80,6 +80,11 @@ class Interrupts:
     def __init__(self) -> None:
         self._received, self._held = 0, False
 
+    @property
+    def received(self) -> bool:
+        """Whether there was a Ctrl-C."""
+        return self._received > 0
+
     def __call__(self) -> None:
         """Raise KeyboardInterrupt if a Ctrl-C was received."""
         if self._received:

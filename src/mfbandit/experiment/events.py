@@ -105,7 +105,7 @@ def outcome_text(outcome: Told | Failed | Expired) -> str:
     ('37 of 1,000 at cost 1.0', 'reward 0.5 at cost 1.0')
     >>> outcome_text(told(0, Batch(0.43, weight=20, sd=0.1), 1.0)), outcome_text(Failed(0, 0.0))
     ('reward 0.43 as the mean of 20 with sd 0.1 at cost 1.0', 'failed at cost 0.0')
-    >>> outcome_text(told(0, Batch(0.5, block="monday"), 1.0))
+    >>> outcome_text(told(0, Batch(0.5, 1, block="monday"), 1.0))
     "reward 0.5 in block 'monday' at cost 1.0"
     """
     match outcome:

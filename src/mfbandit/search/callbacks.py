@@ -29,14 +29,14 @@ def managed_callbacks(search: Estimator) -> AbstractContextManager[None]:
 
 
 @dataclass(frozen=True, eq=False)
-class Task:
+class FitTask:
     """A part of a fit that callbacks are told of; without a context there is nobody to tell.
 
     Args:
         search: the search.
         context: scikit-learn's context of the part; None for no callbacks.
 
-    >>> with Task().running(None, [[1.0]], None):
+    >>> with FitTask().running(None, [[1.0]], None):
     ...     pass
     """
 
@@ -44,19 +44,19 @@ class Task:
     context: Any = None
 
     @staticmethod
-    def of_fit(search: Estimator) -> "Task":
+    def of_fit(search: Estimator) -> "FitTask":
         """Return the task of a whole fit."""
         heard = hasattr(search, "_skl_callbacks") or hasattr(search, "_parent_callback_ctx")
         if not (heard and supports_callbacks(search)):
-            return Task()
-        return Task(search, search._init_callback_context(max_subtasks=1 + (search.refit is not False)))
+            return FitTask()
+        return FitTask(search, search._init_callback_context(max_subtasks=1 + (search.refit is not False)))
 
-    def part(self, name: str, number: int | None = None) -> "Task":
+    def part(self, name: str, number: int | None = None) -> "FitTask":
         """Return a part of this task; ``number`` tells it from others that may come in any order."""
         if self.context is None:
             return self
         inside = {"max_subtasks": None, "sequential_subtasks": False} if name == SEARCH else {}
-        return Task(self.search, self.context.subcontext(task_name=name, task_id=number, **inside))
+        return FitTask(self.search, self.context.subcontext(task_name=name, task_id=number, **inside))
 
     @contextmanager
     def running(

@@ -10,6 +10,7 @@ from sklearn.model_selection import ParameterGrid, ParameterSampler
 from mfbandit._internal.validation import whole
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.labels import settings_label, unique_labels
+from mfbandit.search.rungs import EPOCHS
 from mfbandit.search.sklearn_types import Estimator, ParamDistributions, ParamGrid, RandomState
 
 
@@ -138,6 +139,24 @@ def _candidate(one: object, estimator: Estimator) -> Candidate:
 def _with_unique_labels(found: list[Candidate]) -> list[Candidate]:
     labels = unique_labels([one.label for one in found])
     return [replace(one, label=label) for one, label in zip(found, labels, strict=True)]
+
+
+def trains_by_passes(found: list[Candidate], resource: str) -> bool:
+    """Return whether a resource is the number of passes of ``partial_fit``: "epochs", where that is no parameter.
+
+    >>> from sklearn.linear_model import Ridge, SGDRegressor
+    >>> trains_by_passes(list_candidates(None, None, [SGDRegressor()]), "epochs")
+    True
+    >>> trains_by_passes(list_candidates(None, None, [Ridge()]), "epochs")
+    Traceback (most recent call last):
+    mfbandit.errors.InvalidArgument: resource 'epochs' needs partial_fit, which Ridge does not have
+    """
+    if resource != EPOCHS or all(EPOCHS in one.build().get_params() for one in found):
+        return False
+    for one in found:
+        if not hasattr(one.build(), "partial_fit"):
+            raise InvalidArgument(f"resource {EPOCHS!r} needs partial_fit, which {one.label} does not have")
+    return True
 
 
 def check_resource(found: list[Candidate], resource: str) -> None:

@@ -1,8 +1,10 @@
 """MFSearchCV: scikit-learn's model selection, paid for in capital instead of trials."""
 
 import math
+import os
 import time
 from collections.abc import Sequence
+from contextlib import ExitStack
 from copy import copy, deepcopy
 from dataclasses import replace
 from numbers import Real
@@ -15,8 +17,7 @@ from sklearn.model_selection._search import BaseSearchCV
 from sklearn.utils import check_random_state, indexable
 from sklearn.utils._metadata_requests import _routing_enabled
 from sklearn.utils.metadata_routing import MethodMapping
-from sklearn.utils.parallel import Parallel
-from sklearn.utils.validation import _check_method_params
+from sklearn.utils.validation import _check_method_params, check_is_fitted
 
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.typing import IntArray
@@ -24,18 +25,23 @@ from mfbandit._internal.validation import flag, number, positive, whole
 from mfbandit.core import Concentration, Fidelities, SubGaussian, bounds_table
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies import MFTopTwo, Policy
-from mfbandit.search.callbacks import REFIT, SEARCH, Task, managed_callbacks
+from mfbandit.search.callbacks import REFIT, SEARCH, FitTask, managed_callbacks
 from mfbandit.search.candidates import (
     Candidate,
     check_resource,
     list_candidates,
     representative_estimator,
     sampled_settings,
+    trains_by_passes,
 )
 from mfbandit.search.cv_results import cv_results, in_given_order, metric_names
+from mfbandit.search.estimator_training import Resuming
 from mfbandit.search.failures import warn_of_failures
-from mfbandit.search.fit_and_score import FitRunner, SearchData
-from mfbandit.search.progress import SearchProgress
+from mfbandit.search.fit_and_score import SearchData
+from mfbandit.search.fit_runner import FitRunner
+from mfbandit.search.kept_fits import Checkpoint
+from mfbandit.search.results_table import report, spending_picture
+from mfbandit.search.rounds import spend_capital
 from mfbandit.search.rungs import SAMPLES, Rungs, checked_rungs
 from mfbandit.search.scheduler import PlannedSplits, SearchScheduler
 from mfbandit.search.scoring import ONE_METRIC, deciding_metric, scorer_of
@@ -56,6 +62,7 @@ DEFAULT_CAPITAL_SHARE = 0.75  # of one full fit of every candidate
 DEFAULT_CAPITAL_ROUNDS = 2  # of a candidate's splits that the default capital pays for at least
 GRID = "grid"  # as capital: what GridSearchCV would take
 COSTS = ("samples", "seconds")
+LEVEL = 0.95  # of what is said about the best candidate
 
 
 class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
@@ -100,8 +107,11 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         fractions: of the training samples, increasing and ending at 1; the fidelities. One that is too small to hold
             a sample of each class is raised, with a warning. By default those of 1/16, 1/4 and 1 that the policy
             will use with this capital.
-        resource: "n_samples", or a parameter that makes a fit cheap when it is small, such as "n_estimators".
+        resource: "n_samples", or a parameter that makes a fit cheap when it is small, such as "n_estimators"; or
+            "epochs": how often ``partial_fit`` sees the training samples.
         values: of that parameter, increasing; they are the fidelities then, each at its share of the last one's cost.
+        resume: whether a candidate that was trained to 10 trees or epochs goes on to 40, and pays for 30. It needs
+            ``warm_start``, or the resource "epochs". Each training is on one split.
         policy: the rule that picks plays; by default :class:`~mfbandit.MFTopTwo` with this capital, which needs no
             biases. With little capital it may try some of the candidates only, drawn at random.
         biases: ζ of each fidelity: how far a candidate's expected score may lie from that with all samples; the last
@@ -123,6 +133,9 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         random_state: of splits, samples, candidates and settings that are drawn.
         error_score: NaN to take a fit that raises for a failed play, a number to score it so, "raise" to raise.
         return_train_score: whether to score each fit on its training samples as well.
+        checkpoint: a file that keeps each fit at once. The same search with the same file goes on where it was
+            killed, with the same result for one worker. A search with more capital or candidates takes from it what
+            was fitted before. Without a ``random_state`` the file keeps the seed.
         verbose: 1 shows how much of the capital is spent, and the best so far; 2 also each fit when it ends, and 3 its
             score.
 
@@ -132,10 +145,14 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         best_index_, best_params_, best_score_, best_estimator_: of the best candidate. Where ``refit`` is a function,
             there is no ``best_score_``.
         metric_: the name of the metric that decided; "score" where there is one.
+        report_: the results as a DataFrame in which nothing mixes fidelities; it needs pandas.
         best_interval_: (lower, upper) bound on its expected score with all training samples; bounds of candidates in
             ``cv_results_`` are for comparing them on the same splits, and narrower.
+        confidence_: how sure it is that no other candidate is better; a :class:`~mfbandit.Confidence`, an estimate
+            unless ``noise`` is given. Candidates are numbered as in ``cv_results_``.
         stopped_early_: whether the best candidate's lower bound passed all others' upper bounds before the end, or a
             policy such as :class:`~mfbandit.MFSure` decided.
+        interrupted_: whether Ctrl-C ended the search. What was scored until then is kept, and the best is fitted.
         spent_: of the capital.
         capital_: what there was to spend.
         plays_: every :class:`~mfbandit.search.fit_and_score.Trial`, in order.
@@ -179,6 +196,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         random_state: RandomState = None,
         error_score: float | str = math.nan,
         return_train_score: bool = False,
+        resume: bool = False,
+        checkpoint: str | os.PathLike[str] | None = None,
         verbose: int = 0,
     ) -> None:
         self.estimator = estimator
@@ -202,6 +221,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         self.random_state = random_state
         self.error_score = error_score
         self.return_train_score = return_train_score
+        self.resume = resume
+        self.checkpoint = checkpoint
         self.verbose = verbose
 
     def fit(self, X: Samples, y: Samples = None, **params: object) -> "MFSearchCV":  # noqa: N803 - scikit-learn's name
@@ -213,22 +234,26 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             params: further arguments of the candidates' ``fit`` and the splitter, such as ``sample_weight`` and
                 ``groups``.
         """
-        with managed_callbacks(self):
-            return self._fit(X, y, params)
-
-    def _fit(self, x: Samples, y: Samples, params: dict[str, Any]) -> "MFSearchCV":
         rungs = self._checked_arguments()
-        state = check_random_state(self.random_state)
+        with ExitStack() as stack:
+            stack.enter_context(managed_callbacks(self))
+            kept = None if self.checkpoint is None else stack.enter_context(Checkpoint(self.checkpoint))
+            return self._fit(X, y, params, rungs, kept)
+
+    def _fit(
+        self, x: Samples, y: Samples, params: dict[str, Any], rungs: Rungs, kept: Checkpoint | None
+    ) -> "MFSearchCV":
+        given = self.random_state if self.random_state is not None or kept is None else kept.seed
+        state = check_random_state(given)
         seed = int(state.randint(2**31 - 1))
-        listed = self._with_drawn_settings(self.random_state if self.random_state is not None else state)
+        listed = self._with_drawn_settings(given if given is not None else state)
         candidates = list_candidates(listed.estimator, listed.param_grid, listed.candidates)
-        if rungs.resource != SAMPLES:
-            check_resource(candidates, rungs.resource)
+        rungs = self._trained(rungs, candidates)
         names = _routing_names(candidates) if _routing_enabled() else ()
         scorer, _ = self._get_scorers()
         x, y = indexable(x, y)
         routed = listed._get_routed_params_for_fit(_check_method_params(x, params=params))
-        whole_fit = Task.of_fit(self)
+        whole_fit = FitTask.of_fit(self)
         with whole_fit.running(None, x, y, params.get("sample_weight")):
             classifier = is_classifier(self._representative)
             splits = Splits(self.cv, x, y, classifier=classifier, seed=seed, arguments=routed.splitter.split)
@@ -242,10 +267,30 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             data = SearchData(
                 x, y, scorer, {}, routed.scorer.score, self.error_score, self.refit, self.return_train_score
             )
-            runner = FitRunner(candidates, rungs, splits, data, None if self.random_state is None else seed, fit_params)
+            if kept is not None:
+                scored = (self.scoring, routed.scorer.score, self.error_score, self.refit, self.return_train_score)
+                kept.begin(x, y, *scored)
+            runner = FitRunner(
+                candidates,
+                rungs,
+                splits,
+                data,
+                None if given is None else seed,
+                fit_params,
+                resume=self.resume,
+                kept=kept,
+            )
             scheduler = self._scheduler(candidates, rungs, splits, capital, order)
-            stopped = self._spend_capital(scheduler, runner, whole_fit.part(SEARCH))
-            self._set_results(scheduler, runner, order, stopped=stopped)
+            ending = spend_capital(
+                scheduler,
+                runner,
+                whole_fit.part(SEARCH),
+                n_jobs=self.n_jobs,
+                batch=self.batch,
+                verbose=self.verbose,
+            )
+            self._set_results(scheduler, runner, order)
+            self.stopped_early_, self.interrupted_ = ending.decided, ending.interrupted
             self.scorer_ = scorer._scorers if isinstance(scorer, _MultimetricScorer) else scorer
             self.n_splits_ = splits.n_splits
             if self.refit is not False:
@@ -264,6 +309,34 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         if callable(self.refit) and getattr(self, "multimetric_", False):
             scored.refit = self.metric_
         return float(BaseSearchCV.score(scored, X, y, **params))
+
+    # What is shown
+
+    @property
+    def report_(self) -> Any:  # noqa: ANN401 - pandas is optional
+        """A DataFrame with a row a candidate, the best first; see :func:`~mfbandit.search.results_table.report`."""
+        check_is_fitted(self, "cv_results_")
+        states = list(self._states)
+        states[self.best_index_] = "best"
+        return report(self.cv_results_, self.metric_, states)
+
+    def _repr_html_inner(self) -> str:
+        return str(super()._repr_html_inner()) + self._picture()
+
+    def _repr_mimebundle_(self, **kwargs: object) -> dict[str, str]:
+        bundle: dict[str, str] = super()._repr_mimebundle_(**kwargs)
+        return bundle | ({"text/html": bundle["text/html"] + self._picture()} if "text/html" in bundle else {})
+
+    def _picture(self) -> str:
+        """What the candidates cost, below the diagram in a notebook; nothing before the search."""
+        if not hasattr(self, "cv_results_"):
+            return ""
+        return spending_picture(self.cv_results_, self.metric_, self.unit)
+
+    @property
+    def unit(self) -> str:
+        """The unit of the capital: "full fits", or "seconds"."""
+        return "full fits" if self.cost == "samples" else "seconds"
 
     # What scikit-learn asks
 
@@ -325,6 +398,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         if not callable(self.refit) and not isinstance(self.refit, str):
             flag("refit", self.refit)
         flag("return_train_score", self.return_train_score)
+        flag("resume", self.resume)
         if self.cost not in COSTS:
             raise InvalidArgument(f"cost must be 'samples' or 'seconds', got {self.cost!r}")
         if self.batch is not None and whole("batch", self.batch) < 1:
@@ -333,6 +407,19 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
             whole("n_jobs", self.n_jobs)
         if self.error_score != "raise" and not isinstance(self.error_score, Real):
             raise InvalidArgument(f"error_score must be a number or 'raise', got {self.error_score!r}")
+        return rungs
+
+    def _trained(self, rungs: Rungs, candidates: list[Candidate]) -> Rungs:
+        """The rungs, with how candidates are trained to them, if these can be."""
+        if rungs.resource != SAMPLES:
+            rungs = replace(rungs, by_passes=trains_by_passes(candidates, rungs.resource))
+            if rungs.by_passes:
+                for value in rungs.values:
+                    whole("values", value)
+            else:
+                check_resource(candidates, rungs.resource)
+        if self.resume:
+            Resuming(rungs).check(candidates)
         return rungs
 
     def _scheduler(
@@ -351,7 +438,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         return SearchScheduler(
             MFTopTwo(capital) if self.policy is None else self.policy,
             [one.label for one in candidates],
-            Fidelities(rungs.costs, biases, names=rungs.names),
+            Fidelities(rungs.costs, biases, names=rungs.names, resume=self.resume),
             noise=self._checked_noise(),
             capital=capital,
             seconds=self.cost == "seconds",
@@ -406,25 +493,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     # The search
 
-    def _spend_capital(self, scheduler: SearchScheduler, runner: FitRunner, task: Task) -> bool:
-        """Make rounds of plays until nothing fits into the capital or the best is clear; return whether it is."""
-        from joblib import effective_n_jobs  # here, so that whoever has neither hears of scikit-learn
-
-        batch = effective_n_jobs(self.n_jobs) if self.batch is None else self.batch
-        with (
-            task.running(),
-            Parallel(n_jobs=self.n_jobs, return_as="generator") as parallel,
-            SearchProgress(scheduler, runner, self.verbose) as progress,
-        ):
-            while asked := scheduler.ask(batch):
-                before = scheduler.experiment.spent
-                scheduler.tell(asked, list(progress.of_round(asked, runner.run(asked, parallel, task))))
-                progress.show(before)
-                if scheduler.decided():
-                    return True
-        return False
-
-    def _set_results(self, scheduler: SearchScheduler, runner: FitRunner, order: IntArray, *, stopped: bool) -> None:
+    def _set_results(self, scheduler: SearchScheduler, runner: FitRunner, order: IntArray) -> None:
         warn_of_failures(scheduler, self.error_score)
         experiment, fidelities, best = scheduler.experiment, scheduler.fidelities, scheduler.best()
         rho = getattr(experiment.policy, "rho", 2.0)
@@ -438,6 +507,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         results = in_given_order(table, order)
         index = BaseSearchCV._select_best_index(self.refit, metric, results) if callable(self.refit) else order[best]
         self.cv_results_, self.best_index_, self.metric_ = results, int(index), metric
+        states = scheduler.states()
+        self._states = tuple(states[k] for k in np.argsort(order))
         self.multimetric_ = any(one.outcome.scores for one in scheduler.trials)
         self.best_params_ = self.cv_results_["params"][self.best_index_]
         if callable(self.refit):
@@ -445,17 +516,21 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         else:
             self.best_score_ = float(self.cv_results_[f"mean_test_{metric}"][self.best_index_])
         self.best_interval_ = scheduler.interval(int(np.flatnonzero(order == self.best_index_)[0]))
-        self.stopped_early_, self.spent_, self.capital_ = stopped, experiment.spent, experiment.capital
+        self.spent_, self.capital_ = experiment.spent, experiment.capital
         self.plays_ = tuple(replace(one, arm=int(order[one.arm])) for one in scheduler.trials)
         self.experiment_, self.fidelities_ = experiment, fidelities
+        sure = scheduler.confidence(LEVEL)
+        self.confidence_ = replace(
+            sure, best=int(order[sure.best]), rivals=tuple(int(order[arm]) for arm in sure.rivals)
+        )
         self.audit_ = None if self.biases is None else experiment.audit()
 
-    def _refit(self, runner: FitRunner, best: int, task: Task) -> None:
+    def _refit(self, runner: FitRunner, best: int, task: FitTask) -> None:
         self.best_estimator_ = runner.build_estimator(best, -1, 0)
         x, y, params = runner.data.x, runner.data.y, runner.fit_params[best]
         with task.running(self.best_estimator_, x, y, params.get("sample_weight")):
             start = time.perf_counter()
-            self.best_estimator_.fit(x, *(() if y is None else (y,)), **params)
+            runner.train_whole(self.best_estimator_, x, y, params)
             self.refit_time_ = time.perf_counter() - start
         if hasattr(self.best_estimator_, "feature_names_in_"):
             self.feature_names_in_ = self.best_estimator_.feature_names_in_

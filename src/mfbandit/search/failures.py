@@ -68,3 +68,18 @@ def _warn_of_untried(scheduler: SearchScheduler, untried: int) -> None:
             UserWarning,
             stacklevel=LEVEL + 1,
         )
+
+
+class SearchInterrupted(UserWarning):
+    """A search was ended by Ctrl-C."""
+
+
+def warn_of_interrupt(scheduler: SearchScheduler) -> None:
+    """Warn that a search was ended by Ctrl-C, and say what it goes by."""
+    experiment = scheduler.experiment
+    spent = f"{plain(experiment.spent, 4)} of {plain(experiment.capital or 0.0, 4)}"
+    warnings.warn(
+        f"the search was interrupted with {spent} spent: the best candidate is that of {len(scheduler.trials)} fits",
+        SearchInterrupted,
+        stacklevel=LEVEL,
+    )

@@ -3,24 +3,19 @@
 import math
 import time
 import traceback
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
-import numpy as np
 from sklearn.utils.metaestimators import _safe_split
-from sklearn.utils.parallel import delayed
 from sklearn.utils.validation import _check_method_params
 
 from mfbandit._internal.typing import IntArray
 from mfbandit._internal.validation import LARGEST_NUMBER
-from mfbandit.core import Play
-from mfbandit.search.callbacks import EVALUATION, Task
-from mfbandit.search.candidates import Candidate
-from mfbandit.search.rungs import Rungs
+from mfbandit.search.callbacks import FitTask
+from mfbandit.search.estimator_training import train
 from mfbandit.search.scoring import read_scores
 from mfbandit.search.sklearn_types import Estimator, Refit, Samples, Scorer
-from mfbandit.search.splits import Splits
 
 
 @dataclass(frozen=True, eq=False)
@@ -36,6 +31,7 @@ class SearchData:
         error_score: the score of a fit that raises an error, NaN for none; or "raise".
         refit: with several scores, which one decides: its name, or else the first.
         train_scores: whether to score on the training samples as well.
+        keeps: whether a result brings the trained estimator.
     """
 
     x: Samples
@@ -46,6 +42,7 @@ class SearchData:
     error_score: float | str
     refit: Refit = True
     train_scores: bool = False
+    keeps: bool = False
 
 
 @dataclass(frozen=True)
@@ -60,6 +57,7 @@ class FitResult:
         scores: on the test samples by metric, where there are several.
         train_scores: on the training samples by metric (one metric is "score"), where they are wanted.
         train_score_time: seconds.
+        fitted: the estimator, where training may go on from it.
 
     >>> FitResult(score=0.5, fit_time=1.0, score_time=0.25).seconds
     1.25
@@ -72,6 +70,7 @@ class FitResult:
     scores: Mapping[str, float] = field(default_factory=dict)
     train_scores: Mapping[str, float] = field(default_factory=dict)
     train_score_time: float = 0.0
+    fitted: Estimator = field(default=None, repr=False, compare=False)
 
     @property
     def seconds(self) -> float:
@@ -111,6 +110,8 @@ class Trial:
         split: the number of the split; the same for the i-th play of every candidate at a fidelity.
         cost: in units of capital.
         outcome: the score and times.
+        resumed_from: the fidelity at which the play went on from an earlier one on the same split; None where it began
+            anew.
     """
 
     arm: int
@@ -118,14 +119,21 @@ class Trial:
     split: int
     cost: float
     outcome: FitResult
+    resumed_from: int | None = None
 
 
 def fit_and_score(
-    estimator: Estimator, data: SearchData, train: IntArray, test: IntArray, task: Task | None = None
+    estimator: Estimator,
+    data: SearchData,
+    fitted: IntArray,
+    test: IntArray,
+    task: FitTask | None = None,
+    passes: int | None = None,
 ) -> FitResult:
-    """Fit an estimator on the samples ``train`` and score it on ``test``.
+    """Fit an estimator on the samples ``fitted`` and score it on ``test``.
 
     An error becomes part of the result, unless ``data.error_score`` is "raise". Callbacks are told of the ``task``.
+    With a number of ``passes``, the estimator sees the samples so often by ``partial_fit``.
 
     >>> import numpy as np
     >>> from sklearn.linear_model import LinearRegression
@@ -135,77 +143,27 @@ def fit_and_score(
     1.0
     """
     start = time.perf_counter()
-    fitted = start
+    trained = start
     try:
-        x, y = _safe_split(estimator, data.x, data.y, train)
-        params = _check_method_params(data.x, params=data.fit_params, indices=train)
-        with (task or Task()).running(estimator, x, y, params.get("sample_weight")):
-            estimator.fit(x, **params) if y is None else estimator.fit(x, y, **params)
-            fitted = time.perf_counter()
-            given = _score(estimator, data, train, test)
+        x, y = _safe_split(estimator, data.x, data.y, fitted)
+        params = _check_method_params(data.x, params=data.fit_params, indices=fitted)
+        with (task or FitTask()).running(estimator, x, y, params.get("sample_weight")):
+            train(estimator, x, y, params, passes=passes, targets=data.y)
+            trained = time.perf_counter()
+            given = _score(estimator, data, fitted, test)
     except Exception:  # whatever an estimator or a scorer raises
         if data.error_score == "raise":
             raise
         end = time.perf_counter()
-        times = (end - start, 0.0) if fitted == start else (fitted - start, end - fitted)
+        times = (end - start, 0.0) if trained == start else (trained - start, end - trained)
         return FitResult(float(data.error_score), *times, error=traceback.format_exc())
     scored = time.perf_counter()
     scores = read_scores(given, data.refit, _number_or_nan(data.error_score))
-    on_train = _train_scores(estimator, data, train, scores.by_name) if data.train_scores else {}
-    times = (fitted - start, scored - fitted)
+    on_train = _train_scores(estimator, data, fitted, scores.by_name) if data.train_scores else {}
+    times = (trained - start, scored - trained)
     late = time.perf_counter() - scored if data.train_scores else 0.0
-    return FitResult(scores.deciding, *times, scores.error, scores.all, on_train, late)
-
-
-RunParallel = Callable[[Iterable[object]], Iterable[FitResult]]
-"""What joblib's ``Parallel`` is: makes delayed calls and gives their results in order."""
-
-
-class FitRunner:
-    """Makes the fits of plays: each with its candidate, on the samples of its split.
-
-    Args:
-        candidates: the arms.
-        rungs: the fidelities.
-        splits: of the data.
-        data: what every fit shares.
-        seed: of candidates without one of their own; None leaves them unseeded.
-        fit_params: further arguments of ``fit`` for each candidate.
-    """
-
-    def __init__(
-        self,
-        candidates: list[Candidate],
-        rungs: Rungs,
-        splits: Splits,
-        data: SearchData,
-        seed: int | None,
-        fit_params: Sequence[dict[str, Any]],
-    ) -> None:
-        self.candidates, self.rungs, self.data, self.fit_params = candidates, rungs, data, fit_params
-        self._splits, self._seed, self._begun = splits, seed, 0
-
-    def build_estimator(self, arm: int, fidelity: int, split: int) -> Estimator:
-        """Return an unfitted candidate; all candidates have the same seed for a split."""
-        seed = None
-        if self._seed is not None:
-            mixed = np.random.SeedSequence([self._seed, 1, split]).generate_state(1)
-            seed = int(mixed[0]) >> 1  # 31 bits: some libraries keep a signed number of 32
-        return self.candidates[arm].build(seed, **self.rungs.settings(fidelity))
-
-    def run(self, asked: Sequence[tuple[Play, int]], parallel: RunParallel, search: Task) -> Iterator[FitResult]:
-        """Fit and score the plays of a round, given with the numbers of their splits; results in the same order."""
-        tasks = [search.part(EVALUATION, self._begun + number) for number in range(len(asked))]
-        self._begun += len(asked)
-        yield from parallel(
-            delayed(fit_and_score)(
-                self.build_estimator(play.arm, play.fidelity, split),
-                replace(self.data, fit_params=self.fit_params[play.arm]),
-                *self._splits.sample(split, self.rungs.fraction(play.fidelity)),
-                task,
-            )
-            for (play, split), task in zip(asked, tasks, strict=True)
-        )
+    kept = estimator if data.keeps else None
+    return FitResult(scores.deciding, *times, scores.error, scores.all, on_train, late, kept)
 
 
 def _score(estimator: Estimator, data: SearchData, fitted: IntArray, on: IntArray) -> object:
@@ -216,10 +174,10 @@ def _score(estimator: Estimator, data: SearchData, fitted: IntArray, on: IntArra
     return score
 
 
-def _train_scores(estimator: Estimator, data: SearchData, train: IntArray, names: Iterable[str]) -> dict[str, float]:
+def _train_scores(estimator: Estimator, data: SearchData, fitted: IntArray, names: Iterable[str]) -> dict[str, float]:
     """Score an estimator on the samples that it was fitted on; NaN where that fails and errors are not raised."""
     try:
-        given = _score(estimator, data, train, train)
+        given = _score(estimator, data, fitted, fitted)
     except Exception:  # whatever a scorer raises
         if data.error_score == "raise":
             raise

@@ -43,9 +43,14 @@ def needs_revision(used: Fidelities, learned: Fidelities) -> bool:
     >>> needs_revision(Fidelities([1, 10], concentration=SubGaussian(1)), Fidelities([1, 13], None, SubGaussian(1)))
     True
     """
-    old = (*used.costs, *(getattr(tail, "scale", 1.0) for tail in used.tails))
-    new = (*learned.costs, *(getattr(tail, "scale", 1.0) for tail in learned.tails))
+    old, new = ([*one.costs, *_scales(one)] for one in (used, learned))
     return any(max(a / b, b / a) > REVISION_FACTOR for a, b in zip(old, new, strict=True))
+
+
+def _scales(fidelities: Fidelities) -> list[float]:
+    """Of the noise; none where it is not known."""
+    known = () if fidelities.concentration is None else fidelities.tails
+    return [getattr(tail, "scale", 1.0) for tail in known]
 
 
 def noise_scales(stats: Stats) -> FloatArray:
@@ -86,7 +91,7 @@ def learned_costs(trials: Sequence[Trial], relative: FloatArray, arms: int) -> F
     """Estimate the seconds of an average play at each fidelity, shape (M,); None before the first result.
 
     A fidelity costs what it took the candidates that were tried both there and where most were tried. One where none
-    was tried costs in proportion to its samples.
+    was tried costs in proportion to its samples. Where plays go on from others, all cost in proportion.
 
     >>> from mfbandit.search.fit_and_score import FitResult
     >>> def trial(arm: int, fidelity: int, seconds: float) -> Trial:
@@ -98,6 +103,8 @@ def learned_costs(trials: Sequence[Trial], relative: FloatArray, arms: int) -> F
     times, counts = _times(trials, len(relative), arms)
     if not counts.any():
         return None
+    if any(one.resumed_from is not None for one in trials):
+        return _costs_in_proportion(trials, relative)
     base = int((counts > 0).sum(axis=1).argmax())
     work = relative / relative[base]
     for m in range(len(relative)):
@@ -110,6 +117,16 @@ def learned_costs(trials: Sequence[Trial], relative: FloatArray, arms: int) -> F
     costs: FloatArray = float(each.mean()) * work
     for m in range(1, len(costs)):
         costs[m] = max(costs[m], MIN_COST_RATIO * costs[m - 1])
+    return costs
+
+
+def _costs_in_proportion(trials: Sequence[Trial], relative: FloatArray) -> FloatArray:
+    """Seconds of an average play that begins anew, by what all plays took for what they were trained further."""
+    done = [one for one in trials if not one.outcome.failed]
+    work = sum(
+        relative[one.fidelity] - (0.0 if one.resumed_from is None else relative[one.resumed_from]) for one in done
+    )
+    costs: FloatArray = relative * (sum(max(one.outcome.seconds, MIN_SECONDS) for one in done) / work)
     return costs
 
 

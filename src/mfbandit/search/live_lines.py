@@ -8,7 +8,8 @@ from types import TracebackType
 from mfbandit._internal.formatting import plain
 from mfbandit._internal.progress import print_line, progress_bar
 from mfbandit.core import Play
-from mfbandit.search.fit_and_score import FitResult, FitRunner
+from mfbandit.search.fit_and_score import FitResult
+from mfbandit.search.fit_runner import FitRunner
 from mfbandit.search.scheduler import SearchScheduler
 
 FITS, SCORES = 2, 3  # from which ``verbose`` each fit is shown, and its scores

@@ -9,6 +9,7 @@ from mfbandit._internal.validation import positive
 from mfbandit.errors import InvalidArgument
 
 SAMPLES = "n_samples"
+EPOCHS = "epochs"
 
 
 @dataclass(frozen=True)
@@ -16,8 +17,9 @@ class Rungs:
     """The values of a resource, one for each fidelity.
 
     Args:
-        resource: "n_samples", or the name of a parameter.
-        values: fractions of the training samples, or values of the parameter; M of them.
+        resource: "n_samples", the name of a parameter, or "epochs".
+        values: fractions of the training samples, values of the parameter, or numbers of passes; M of them.
+        by_passes: whether the resource is how often ``partial_fit`` sees the training samples, and no parameter.
 
     >>> rungs = Rungs("n_estimators", (10, 100))
     >>> rungs.costs, rungs.names, rungs.fraction(0), rungs.settings(0)
@@ -26,6 +28,7 @@ class Rungs:
 
     resource: str
     values: tuple[Any, ...]
+    by_passes: bool = False
 
     @property
     def costs(self) -> tuple[float, ...]:
@@ -43,7 +46,17 @@ class Rungs:
 
     def settings(self, m: int) -> dict[str, Any]:
         """Return the parameters to set on an estimator at fidelity m."""
-        return {} if self.resource == SAMPLES else {self.resource: self.values[m]}
+        return {} if self.resource == SAMPLES or self.by_passes else {self.resource: self.values[m]}
+
+    def passes(self, m: int, start: int | None = None) -> int | None:
+        """Return how many passes of ``partial_fit`` lead to fidelity m from another; None for a whole ``fit``.
+
+        >>> Rungs("epochs", (5, 20), by_passes=True).passes(1, start=0)
+        15
+        """
+        if not self.by_passes:
+            return None
+        return int(self.values[m]) - (0 if start is None else int(self.values[start]))
 
 
 def checked_rungs(fractions: Sequence[float], resource: str | None, values: Sequence[Any] | None) -> Rungs:

@@ -8,9 +8,10 @@ import numpy as np
 
 from mfbandit.core import Concentration, Fidelities, Play, Stats, SubGaussian
 from mfbandit.errors import CapitalExhausted, ExperimentDecided, InvalidArgument, NoActiveArms
-from mfbandit.experiment import Experiment, check_is_policy, checked_capital
+from mfbandit.experiment import Confidence, Experiment, check_is_policy, checked_capital
 from mfbandit.policies import Decides, MFBayes, Policy, Remembers
 from mfbandit.policies.gaussian_chain import GaussianChain
+from mfbandit.search.chains import Chains
 from mfbandit.search.fit_and_score import FitResult, Trial
 from mfbandit.search.learned_fidelities import learned_costs, needs_noise, needs_revision, noise_scales
 from mfbandit.search.score_estimates import (
@@ -23,6 +24,7 @@ from mfbandit.search.score_estimates import (
     split_error,
     still_unknown,
 )
+from mfbandit.search.search_confidence import confidence_of_search
 from mfbandit.search.split_effects import SplitAdjustedPolicy
 
 DUPLICATE_PLAYS = 3  # with equal scores on the same splits, from which two candidates count as the same
@@ -89,7 +91,7 @@ class SearchScheduler:
             fidelities = replace(fidelities, costs=[capital * cost / top for cost in fidelities.costs])
         check_is_policy(policy)
         self._learns_noise = noise is None and needs_noise(policy, fidelities, len(labels))
-        known = replace(fidelities, concentration=noise or SubGaussian(1.0))
+        known = replace(fidelities, concentration=noise or (SubGaussian(1.0) if self._learns_noise else None))
         # A policy with bounds of its own is given scores as they are.
         unbiased = fidelities.biases is None or len(fidelities) == 1
         adjusts = unbiased and isinstance(policy, Remembers) and not isinstance(policy, Decides)
@@ -102,6 +104,7 @@ class SearchScheduler:
         self._first_round_over = False
         self._duplicates: dict[int, int] = {}  # the candidate that is kept, by the one that is retired
         self._asked = np.zeros((len(fidelities), len(labels)), dtype=np.int64)
+        self._chains = Chains() if fidelities.resume else None
         self._over = False
         self.trials: list[Trial] = []
 
@@ -122,26 +125,35 @@ class SearchScheduler:
                 self.experiment.fail(play)
                 self._leave_out(play.arm)
                 continue
-            asked.append((play, self._splits.number(int(self._asked[play.fidelity, play.arm]))))
+            asked.append((play, self._split(play)))
             self._asked[play.fidelity, play.arm] += 1
             self._retire_if_all_splits_seen(play)
         return asked
+
+    def _split(self, play: Play) -> int:
+        """The number of a play's split: that of the training that it goes on from, or a new one."""
+        if self._chains is not None:
+            return self._chains.split(play, self._splits.number)
+        return self._splits.number(int(self._asked[play.fidelity, play.arm]))
 
     def _would_end_too_late(self, play: Play) -> bool:
         """Whether the capital in seconds would be spent before the play ends, by the candidate's own fits so far."""
         own = [one for one in self.trials if one.arm == play.arm]
         if not own:
             return False
-        costs = self.experiment.fidelities.costs
-        pace = sum(one.cost for one in own) / sum(costs[one.fidelity] for one in own)
+        costs = [0.0, *self.experiment.fidelities.costs]  # the first is that of no training
+        done = sum(costs[one.fidelity + 1] - costs[_place(one.resumed_from)] for one in own)
+        further = costs[play.fidelity + 1] - costs[_place(play.resume_from)]
         left = self._capital - self.experiment.spent - (self.experiment.reserved - play.cost)
-        return pace * costs[play.fidelity] > left
+        return sum(one.cost for one in own) / done * further > left
 
     def tell(self, asked: Sequence[tuple[Play, int]], results: Sequence[FitResult]) -> None:
         """Take in the results of a round; a fit without a score is a failed play, which costs the same."""
         for (play, split), result in zip(asked, results, strict=True):
             cost = result.seconds if self.seconds else self._cost(play, split)
-            self.trials.append(Trial(play.arm, play.fidelity, split, cost, result))
+            self.trials.append(Trial(play.arm, play.fidelity, split, cost, result, play.resume_from))
+            if self._chains is not None:
+                self._chains.told(play, split, failed=result.failed)
             if result.failed:
                 self._lift(play)
                 self.experiment.fail(play, cost)
@@ -154,7 +166,11 @@ class SearchScheduler:
 
     def _cost(self, play: Play, split: int) -> float:
         """What a play costs: the samples that it is fitted on, and not more than was reserved for it."""
-        return play.cost if self._splits.cost is None else min(play.cost, self._splits.cost(play.fidelity, split))
+        cost = self._splits.cost
+        if cost is None:
+            return play.cost
+        start = 0.0 if play.resume_from is None else cost(play.resume_from, split)
+        return min(play.cost, cost(play.fidelity, split) - start)
 
     def _lift(self, play: Play) -> None:
         """Try a candidate whose fit failed one fidelity higher before it is dropped."""
@@ -212,8 +228,9 @@ class SearchScheduler:
     def _revise(self) -> None:
         """Use learned costs and noise where they have changed a lot; limit outliers once all have a first result."""
         used = self.experiment.fidelities
-        tails = self._learned_tails() if self._learns_noise else tuple(used.tails)
-        learned = replace(used, costs=self._learned_costs(), concentration=tails)
+        learned = replace(used, costs=self._learned_costs())
+        if self._learns_noise:
+            learned = replace(learned, concentration=self._learned_tails())
         if not self._first_round_over and not self._wants_untried_candidate():
             self._first_round_over = True
             if self._adjusted is not None:
@@ -273,6 +290,18 @@ class SearchScheduler:
             told.append(f"candidate {self.experiment.arms[arm]!r} {what} at {where}, with {failed[-1].outcome.reason}")
         return told
 
+    def states(self) -> list[str]:
+        """Return what became of each candidate, in a word or two; empty for one that took part to the end."""
+        experiment, tried = self.experiment, self._asked.sum(axis=0).tolist()
+        states = ["" if plays else "not tried" for plays in tried]
+        for arm in experiment.retired:
+            states[arm] = "all splits seen"
+        for arm, kept in self._duplicates.items():
+            states[arm] = f"same as {experiment.arms[kept]}"
+        for arm in experiment.set_aside:
+            states[arm] = "failed"
+        return states
+
     def estimates(self) -> ScoreEstimates:
         """Return estimates and bounds of all candidates: by the policy's model if it has one, else by biases."""
         stats = self._stats if self._adjusted is None else self._adjusted.adjusted(self._stats)
@@ -286,6 +315,14 @@ class SearchScheduler:
             least = least_noise(stats, self._splits.test_size)[rows]
             model = replace(model, noise=np.maximum(model.noise, least))
         return estimates_by_model(model, stats, rows, bound_deviations(stats, fitted))
+
+    def confidence(self, level: float) -> Confidence:
+        """Return how sure it is that no other candidate is better than the best one.
+
+        Args:
+            level: at which rivals and the possible loss are given.
+        """
+        return confidence_of_search(self.experiment, self._stats, self.best(), noise=self._noise, level=level)
 
     def interval(self, arm: int) -> tuple[float, float]:
         """Return bounds on a candidate's own expected score, the differences between splits included.
@@ -354,6 +391,10 @@ class SearchScheduler:
         dropped = (arm for arm, kept in self._duplicates.items() if kept not in set_aside)
         active[[*set_aside, *dropped]] = False
         return replace(stats.told, active=active)
+
+
+def _place(start: int | None) -> int:
+    return 0 if start is None else start + 1
 
 
 def _linked_fidelities(model: GaussianChain, policy: Policy, fidelities: Fidelities) -> list[int]:
