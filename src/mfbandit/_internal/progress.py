@@ -16,7 +16,9 @@ PLAIN_LINES = 10  # in all, where there is no bar
 
 
 @contextmanager
-def progress_bar(description: str, total: float, *, shown: bool | None = None) -> Iterator[Tick]:
+def progress_bar(
+    description: str, total: float, *, shown: bool | None = None, below: Callable[[], str] = str
+) -> Iterator[Tick]:
     """Show a progress bar on standard error; yield the function that advances it.
 
     Without Rich there is a plain line for each tenth of the work.
@@ -25,6 +27,7 @@ def progress_bar(description: str, total: float, *, shown: bool | None = None) -
         description: what is being done.
         total: the amount of all work.
         shown: whether to show the bar; by default on a terminal.
+        below: says what stands below the bar; it is called ten times a second, from a thread.
 
     >>> with progress_bar("counting", total=3, shown=False) as tick:
     ...     tick(1)
@@ -35,11 +38,19 @@ def progress_bar(description: str, total: float, *, shown: bool | None = None) -
     if not installed("rich"):
         yield _plain_lines(description, total)
         return
-    from rich.console import Console  # rich is loaded only where a bar is shown
+    from rich.console import Console, RenderableType  # rich is loaded only where a bar is shown
     from rich.progress import BarColumn, Progress, TaskProgressColumn, TextColumn, TimeRemainingColumn
+    from rich.text import Text
+
+    class WithText(Progress):
+        """A bar, and what stands below it."""
+
+        def get_renderables(self) -> Iterator[RenderableType]:
+            yield from super().get_renderables()
+            yield Text(below())
 
     columns = (TextColumn("{task.description}"), BarColumn(), TaskProgressColumn(), TimeRemainingColumn())
-    with Progress(*columns, console=Console(stderr=True)) as live:
+    with WithText(*columns, console=Console(stderr=True)) as live:
         task = live.add_task(description, total=total)
         yield lambda amount: live.update(task, advance=amount)
         live.update(task, completed=total)

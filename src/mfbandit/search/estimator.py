@@ -40,6 +40,7 @@ from mfbandit.search.failures import warn_of_failures
 from mfbandit.search.fit_and_score import SearchData
 from mfbandit.search.fit_runner import FitRunner
 from mfbandit.search.kept_fits import Checkpoint
+from mfbandit.search.mlflow_runs import logged_to_mlflow
 from mfbandit.search.results_table import report, spending_picture
 from mfbandit.search.rounds import spend_capital
 from mfbandit.search.rungs import SAMPLES, Rungs, checked_rungs
@@ -236,6 +237,7 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         """
         rungs = self._checked_arguments()
         with ExitStack() as stack:
+            stack.enter_context(logged_to_mlflow(self))
             stack.enter_context(managed_callbacks(self))
             kept = None if self.checkpoint is None else stack.enter_context(Checkpoint(self.checkpoint))
             return self._fit(X, y, params, rungs, kept)

@@ -162,7 +162,6 @@ class Checkpoint:
             [[application]] = cursor.execute("PRAGMA application_id")
             [[tables]] = cursor.execute("SELECT count(*) FROM sqlite_master")
             if tables and application != APPLICATION:
-                self._database.close()
                 raise InvalidArgument(f"checkpoint must be a file of a search, got another database: {str(place)!r}")
             cursor.execute("PRAGMA journal_mode = WAL")  # a fit is on disk when the next begins; a power cut may lose
             cursor.execute("PRAGMA synchronous = NORMAL")  # the last ones, which are then made again
