@@ -40,17 +40,16 @@ def widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> Float
     [[inf, 1.665, 0.833]]
     """
     with np.errstate(divide="ignore", invalid="ignore"):
-        return _widths(plays, t, fidelities, rho)
+        return _widths(plays, np.sqrt(plays), t, fidelities, rho)
 
 
-def _widths(plays: IntArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
+def _widths(plays: IntArray, roots: FloatArray, t: int, fidelities: Fidelities, rho: float) -> FloatArray:
     if fidelities.scales is None:
         return np.stack([_widths_by_psi(row, m, t, fidelities, rho) for m, row in enumerate(plays)])
     u = math.sqrt(math.log(t))
     if u == 0:  # at t = 1, where 0 times infinity must not become NaN
         return np.where(plays == 0, np.inf, 0.0)
-    width: FloatArray = np.sqrt(plays)
-    np.divide(fidelities.scales * math.sqrt(2 * rho), width, out=width)
+    width: FloatArray = fidelities.scales * math.sqrt(2 * rho) / roots
     width *= u
     return width
 
@@ -104,7 +103,7 @@ def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     with np.errstate(divide="ignore", invalid="ignore"):  # entered once, as it takes as long as an array operation
         bounds = stats.sums / stats.counts
         bounds += fidelities.bias_column
-        bounds += _widths(stats.observations, stats.time, fidelities, rho)
+        bounds += _widths(stats.observations, stats.root_observations, stats.time, fidelities, rho)
     np.putmask(bounds, stats.counts == 0, np.inf)
     return bounds
 

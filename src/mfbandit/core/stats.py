@@ -120,6 +120,16 @@ class Stats:
         number_each: IntArray = self.counts + self.pending * each[:, None]
         return number_each
 
+    @cached_property
+    def root_observations(self) -> FloatArray:
+        """√T^(m)_k, by which widths fall; shape (M, K).
+
+        >>> Stats.empty(fidelities=1, arms=2).root_observations.tolist()
+        [[0.0, 0.0]]
+        """
+        roots: FloatArray = np.sqrt(self.observations)
+        return roots
+
     @property
     def freedom(self) -> IntArray:
         """The degrees of freedom of the squares around the mean; shape (M, K), 0 where nothing is known of the spread.

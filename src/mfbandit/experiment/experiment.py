@@ -1237,9 +1237,10 @@ class Experiment:
         >>> exp.ask() == exp.play(0)
         True
         """
-        arm, fidelity = self._state.plays[number]
-        cost, label = self._state.cost(number), self._state.labels[arm]
-        return Play(self.play_id(number), arm, fidelity, cost, label, resume_from=self._state.start(number))
+        state = self._state
+        arm, fidelity = state.plays[number]
+        start = state.start(number)
+        return Play(self.play_id(number), arm, fidelity, state.cost(number), state.labels[arm], resume_from=start)
 
     def check_results(self, results: Iterable[PastResult]) -> None:
         """Refuse what :meth:`add_results` would refuse, and change nothing.
@@ -1326,16 +1327,17 @@ class Experiment:
 
     def _learn(self, event: Told) -> None:
         """Take in a result, and what follows from it: its arm works after all, or refutes a bias for the first time."""
-        if self._state.fading is not None:
-            self._say_time(self._state.fading)
+        state = self._state
+        if state.fading is not None:
+            self._say_time(state.fading)
         self._add(event)
-        arm = self._state.plays.arms[event.play]
-        if arm in self._state.aside:
+        arm = state.plays.arms[event.play]
+        if arm in state.aside:
             self._add(ArmRestored(arm))
-        if self._state.changes.next is not None and (drift := drift_found(self._state, event)) is not None:
+        if state.changes.next is not None and (drift := drift_found(state, event)) is not None:
             self._add(drift)
-        if uses_biases(self._state.policy):
-            self._say_refuted(self._assumptions.refuted_by(event.play, self._state))
+        if uses_biases(state.policy) and (refuted := self._assumptions.refuted_by(event.play, state)):
+            self._say_refuted(refuted)
 
     def _say_time(self, fading: Fading) -> None:
         """Let results fade until now, where their half-life is a time and enough of it has passed."""
@@ -1364,15 +1366,17 @@ class Experiment:
         return sorted({fidelity for fidelity, _ in self.refuted}) if self._state.refuted else []
 
     def _ask_one(self) -> Play:
-        if self._state.decided is not None:
-            raise ExperimentDecided(self._decided_text(self._state.decided))
-        if self._state.paused:
+        state = self._state
+        if state.decided is not None:
+            raise ExperimentDecided(self._decided_text(state.decided))
+        if state.paused:
             raise ExperimentPaused("The experiment is paused; resume it to ask for plays")
-        if self._state.fading is not None:
-            self._say_time(self._state.fading)
+        if state.fading is not None:
+            self._say_time(state.fading)
         arm, fidelity = self._fitting()
-        self._say_opened()
-        number = len(self._state.plays)
+        if self._opened is not None:
+            self._say_opened()
+        number = len(state.plays)
         self._add(Asked(number, arm, fidelity))
         return self.play(number)
 
@@ -1388,10 +1392,12 @@ class Experiment:
     def _fitting(self) -> tuple[int, int]:
         """The next play, if it fits into the capital."""
         arm, fidelity = self._choose()
+        if self._state.capital is None:
+            return arm, fidelity
         costs, start = self._state.fidelities.costs, self._state.told_stats.start(arm, fidelity)
         cost = costs[fidelity] - (0.0 if start is None else costs[start])
         committed = self._state.committed
-        if self._state.capital is not None and committed + cost > limit(self._state.capital):
+        if committed + cost > limit(self._state.capital):
             left = max(self._state.capital - committed, 0.0)  # late results may have cost more than there was
             raise CapitalExhausted(
                 f"The next play costs {plain(cost)} (fidelity {fidelity}), and only {plain(left)} of the capital "
@@ -1400,15 +1406,16 @@ class Experiment:
         return arm, fidelity
 
     def _choose(self) -> tuple[int, int]:
-        stats = self._state.stats
-        if len(self._state.retired | self._state.aside) == len(self._state.labels):
+        state = self._state
+        stats = state.stats
+        if len(state.retired | state.aside) == len(state.labels):
             raise NoActiveArms(
-                f"No arm is active: {len(self._state.retired)} retired, {len(self._state.aside)} set aside "
+                f"No arm is active: {len(state.retired)} retired, {len(state.aside)} set aside "
                 f"after {FAILURES_IN_A_ROW} failures in a row (restore_arm brings them back)"
             )
-        arm, fidelity = checked_choice(self._state.policy, stats, self._state.fidelities)
-        quota = self._state.quota
-        if quota is not None and fidelity == len(self._state.fidelities) - 1:
+        arm, fidelity = checked_choice(state.policy, stats, state.fidelities)
+        quota = state.quota
+        if quota is not None and fidelity == len(state.fidelities) - 1:
             arm = quota.arm(arm, stats.active)
         return arm, fidelity
 

@@ -3,13 +3,13 @@
 import math
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import replace
+from dataclasses import fields, replace
 from operator import add, mul
 from typing import Any
 
 import numpy as np
 
-from mfbandit._internal.typing import IntArray
+from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.core import Concentration, Fidelities, Observed, Roster, Stats
 from mfbandit.core.drift import FIRST_MARK
 from mfbandit.experiment.block_sums import BlockCells, BlockSums
@@ -128,6 +128,7 @@ class State:
         empty = Stats.empty(len(fidelities), 0)
         self.training = Training() if fidelities.resume else None
         self._stats = empty.with_states() if fidelities.resume else empty
+        self._roots: FloatArray | None = None  # of the counts; None if these have changed all at once
         self._grow(labels)
         self._memory: object = None  # the policy's own
         self._use(policy)
@@ -147,20 +148,23 @@ class State:
         shown = self._shown
         if self.fading is not None:
             return self.fading.seen(replace(shown, memory=self._memory), len(self.pending))
-        stats = Stats(
-            shown.counts,
-            shown.sums,
-            shown.squares,
-            shown.pending,
-            shown.active,
-            self._memory,
-            shown.extra,
-            shown.unseen,
-            shown.states,
-            shown.resumed,
-        )
-        stats.__dict__["time"] = 1 + len(self.plays.told) + len(self.pending)  # known without adding up all plays
+        # After each result, and a dataclass's own __init__ takes as long as an operation on all arms.
+        stats = object.__new__(Stats)
+        known = stats.__dict__
+        known.update(self._shown_fields)
+        known["memory"] = self._memory
+        known["time"] = 1 + len(self.plays.told) + len(self.pending)  # without adding up all plays
+        if not self.pending:
+            known["observations"], known["root_observations"] = shown.counts, self._roots_of_counts()
         return stats
+
+    def _roots_of_counts(self) -> FloatArray:
+        """The square roots of all counts, kept up result by result; read-only."""
+        if self._roots is None:
+            self._roots = np.sqrt(self._stats.counts)
+        shown = self._roots.view()
+        shown.flags.writeable = False
+        return shown
 
     @property
     def _unit(self) -> float:
@@ -323,6 +327,8 @@ class State:
             block = event.block if isinstance(event, ToldInBlock) else None
             self.blocks.add(block, at, event.observed, self._unit)
         count = int(stats.counts[at])
+        if self._roots is not None:
+            self._roots[at] = math.sqrt(count)
         if not self.adjusts and count >= self.changes.due.get(at, FIRST_MARK):
             self.changes.see(at, count - number, count, float(stats.sums[at]), len(self.plays.told))
         self.failures[arm] = 0
@@ -343,7 +349,11 @@ class State:
     def _have(self, stats: Stats) -> None:
         """Go on with these statistics, and show the same."""
         if stats is not self._stats:
-            self._stats, self._shown = stats, stats.read_only()
+            self._show(stats)
+
+    def _show(self, stats: Stats) -> None:
+        self._stats, self._shown, self._roots = stats, stats.read_only(), None
+        self._shown_fields = {one.name: getattr(self._shown, one.name) for one in fields(Stats)}
 
     def _failed(self, event: Failed) -> None:
         pending = self._release(event.play)
@@ -449,6 +459,7 @@ class State:
     def _arm_forgotten(self, event: ArmForgotten) -> None:
         arm = event.arm
         self.forgotten.forget(arm, len(self.plays.told), self._stats)
+        self._roots = None
         self.changes.forget(arm)
         if self.training is not None:
             self.training.forgotten(arm, self._stats, [play for play in self.pending if self.plays.arms[play] == arm])
@@ -623,6 +634,7 @@ class State:
         numbers, sums, _ = each(rewards, many)
         self.changes.see_all(self._stats, at, numbers, sums, len(self.plays.told) - len(plays))
         self._have(add_all(self._stats, at, rewards, many))
+        self._roots = None
 
     def _find_pending(self) -> None:
         pending = self.plays.numbers_in(PENDING)
