@@ -9,6 +9,7 @@ import textwrap
 import threading
 import time
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 import pytest
@@ -39,7 +40,7 @@ RATES = {"learning_rate": [0.03, 0.1, 0.3], "max_depth": [1, 2]}
 
 
 def boosting(**arguments):
-    default = {"resource": "n_estimators", "values": (2, 8, 32), "random_state": 0, "capital": 5}
+    default: dict[str, Any] = {"resource": "n_estimators", "values": (2, 8, 32), "random_state": 0, "capital": 5}
     return MFSearchCV(GradientBoostingClassifier(), RATES, **default | arguments)
 
 
@@ -168,7 +169,7 @@ class TestTrainingFurther:
             search.fit(X, Y)
 
 
-class Stumbling(ClassifierMixin, BaseEstimator):
+class Stumbling(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Fails when it is trained to some number of trees, if that is asked for."""
 
     def __init__(self, n_estimators=1, at=None, secret=False, warm_start=False):
@@ -314,7 +315,7 @@ def results_in(path):
     return count
 
 
-class Slow(ClassifierMixin, BaseEstimator):
+class Slow(ClassifierMixin, BaseEstimator):  # type: ignore[misc]
     """Sends the process a Ctrl-C in its n-th fit."""
 
     fits = 0
