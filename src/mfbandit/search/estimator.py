@@ -146,7 +146,6 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         best_index_, best_params_, best_score_, best_estimator_: of the best candidate. Where ``refit`` is a function,
             there is no ``best_score_``.
         metric_: the name of the metric that decided; "score" where there is one.
-        report_: the results as a DataFrame in which nothing mixes fidelities; it needs pandas.
         best_interval_: (lower, upper) bound on its expected score with all training samples; bounds of candidates in
             ``cv_results_`` are for comparing them on the same splits, and narrower.
         confidence_: how sure it is that no other candidate is better; a :class:`~mfbandit.Confidence`, an estimate
