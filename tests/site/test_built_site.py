@@ -124,9 +124,21 @@ def test_formulas_are_set(browser, site):
         page.wait_for_selector("mjx-container")
 
 
-@pytest.mark.parametrize("words", ["stop", "CTR", "unknown bias", "resume"])
-def test_search_finds(browser, site, words):
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("stop", "how-to/stop_when_sure"),
+        ("CTR", "tutorials/run_ads_live"),
+        ("unknown bias", "how-to/unknown_biases"),
+        ("resume", "live"),
+        ("nginx", "proxy"),
+        ("GridSearchCV", "how-to/model_selection"),
+    ],
+)
+def test_search_finds(browser, site, words, wanted):
     with watched(browser, site) as (page, watch):
         watch.allowed = STATE
         page.goto(f"/search.html?q={words}")
-        page.wait_for_selector("#search-results li a")
+        page.wait_for_selector("#search-results .search-summary:has-text('finished')")
+        found = page.locator("#search-results li > a").evaluate_all("links => links.map(link => link.pathname)")
+        assert f"/{wanted}.html" in found[:4]
