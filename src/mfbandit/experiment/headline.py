@@ -10,6 +10,7 @@ from mfbandit.errors import NoResults
 from mfbandit.experiment.recommendation import recommended
 from mfbandit.policies import Policy, uses_biases
 
+UNTESTED = "it has no result at the highest fidelity yet"
 TENSION_DEVIATIONS = 3.0  # by which two means differ beyond the bias; short of a refutation, which holds at any time
 
 
@@ -78,7 +79,20 @@ def _changed(fidelities: Fidelities, drifted: Collection[tuple[int, int]], best:
 
 
 def _untested(stats: Stats, best: int) -> str | None:
-    return None if stats.counts[-1, best] else "it has no result at the highest fidelity yet"
+    return None if stats.counts[-1, best] else UNTESTED
+
+
+def doubt_left(doubt: str | None, *, decided: bool) -> str | None:
+    """Return the doubt that is worth saying: a decision for this arm does not need results at the highest fidelity.
+
+    Args:
+        doubt: why the best arm is in doubt, if it is.
+        decided: whether this very arm was decided on.
+
+    >>> doubt_left(UNTESTED, decided=True), doubt_left("its bias is refuted", decided=True)
+    (None, 'its bias is refuted')
+    """
+    return None if decided and doubt == UNTESTED else doubt
 
 
 def _contradiction(policy: Policy, stats: Stats, fidelities: Fidelities, best: int) -> str | None:
