@@ -39,9 +39,9 @@ def headline(
 ) -> Headline:
     """Say which arm is the best so far, and whether that is in doubt.
 
-    It is in doubt if a bias is refuted, if the best arm's mean has changed, if it has no result at the highest
-    fidelity, or if its results at two fidelities differ by more than the bias and three standard deviations. The last
-    two are not a refutation, but a reason not to trust a narrow interval.
+    It is in doubt if a bias is refuted, if the best arm's mean has changed, or if it has no result at the highest
+    fidelity. So it is if its results at two fidelities differ by more than the bias and three standard deviations. The
+    last two are not a refutation, but a reason not to trust a narrow interval.
 
     Args:
         policy: the rule that picks plays.
