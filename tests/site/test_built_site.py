@@ -16,7 +16,10 @@ from tests.support.browsers import chromium, watched
 from tests.support.requirements import missing
 
 SITE = Path(__file__).parents[2] / "build" / "site"
-MAIN = ["index", "start/index", "tutorials/run_ads_live", "explanation/pictures", "gallery/index", "reference/http"]
+MAIN = [
+    *("index", "start/index", "tutorials/run_ads_live", "how-to/stop_when_sure", "explanation/pictures"),
+    *("gallery/index", "reference/http", "reference/api/experiment", "measured/index"),
+]
 FETCHED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href"), ("source", "src")}
 
 
