@@ -71,6 +71,7 @@ html_title = "mfbandit"
 html_static_path = ["_static"]
 html_css_files = ["site.css"]
 html_favicon = "_static/mark.svg"
+html_search_scorer = str(HERE / "_site" / "scorer.js")
 html_show_sourcelink = False
 html_copy_source = False
 templates_path = ["_templates"]

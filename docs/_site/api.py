@@ -25,6 +25,15 @@ ROOMS = {
     "errors": ("Errors", "Everything that is raised on purpose."),
 }
 MORE = {"service": {"mfbandit.service": ("create_app", "RemoteStore", "RemoteExperiment")}, "store": {}}
+FIRST = {  # of each page; the others follow by name
+    "core": ("Fidelities", "Play", "Counts", "Batch"),
+    "experiment": ("Experiment", "Confidence", "Sure"),
+    "policies": ("MFAuto", "MFUCB", "UCB", "MFSure", "MFTopTwo"),
+    "search": ("MFSearchCV", "tune", "Tuned"),
+    "execution": ("run", "Ran"),
+    "problems": ("Problem", "Gaussian", "Bernoulli"),
+    "simulation": ("simulate", "compare", "study"),
+}
 PARTS = (
     "core.evidence",
     "core.claims",
@@ -54,7 +63,8 @@ def write(app: Any) -> None:
 def _entries(room: str) -> Iterator[str]:
     if room == "theory":
         yield ".. automodule:: mfbandit.theory\n   :no-members:\n"
-    for name in _public(room):
+    first = FIRST.get(room, ())
+    for name in sorted(_public(room), key=lambda name: first.index(name) if name in first else len(first)):
         yield from _entry("mfbandit", name)
     for module, names in MORE.get(room, {}).items():
         for name in names:

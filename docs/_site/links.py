@@ -25,6 +25,7 @@ def setup(app: Any) -> None:
     app.connect("source-read", _rewrite)
     app.connect("autodoc-process-docstring", _spare_bars)
     app.connect("doctree-read", _draw_dashes)
+    app.connect("doctree-read", _trim_code)
     app.connect("missing-reference", _resolve)
 
 
@@ -56,6 +57,14 @@ def _draw_dashes(_app: Any, doctree: nodes.document) -> None:
     for text in list(doctree.findall(nodes.Text)):
         if " -- " in text and not isinstance(text.parent, nodes.literal | nodes.literal_block | nodes.doctest_block):
             text.parent.replace(text, nodes.Text(text.replace(" -- ", " – ")))
+
+
+def _trim_code(_app: Any, doctree: nodes.document) -> None:
+    """Leave out the empty line that doctests in Markdown need at the end of a block."""
+    for block in doctree.findall(nodes.literal_block):
+        if (text := block.astext()) != (trimmed := text.rstrip("\n")):
+            block.rawsource = trimmed
+            block[:] = [nodes.Text(trimmed)]
 
 
 def _resolve(app: Any, env: Any, node: Any, content: nodes.Element) -> nodes.Element | None:

@@ -16,7 +16,10 @@ from tests.support.browsers import chromium, watched
 from tests.support.requirements import missing
 
 SITE = Path(__file__).parents[2] / "build" / "site"
-MAIN = ["index", "start/index", "tutorials/run_ads_live", "explanation/pictures", "gallery/index", "reference/http"]
+MAIN = [
+    *("index", "start/index", "tutorials/run_ads_live", "how-to/stop_when_sure", "explanation/pictures"),
+    *("gallery/index", "reference/http", "reference/api/experiment", "measured/index"),
+]
 FETCHED = {("script", "src"), ("img", "src"), ("iframe", "src"), ("link", "href"), ("source", "src")}
 
 
@@ -124,9 +127,21 @@ def test_formulas_are_set(browser, site):
         page.wait_for_selector("mjx-container")
 
 
-@pytest.mark.parametrize("words", ["stop", "CTR", "unknown bias", "resume"])
-def test_search_finds(browser, site, words):
+@pytest.mark.parametrize(
+    ("words", "wanted"),
+    [
+        ("stop", "how-to/stop_when_sure"),
+        ("CTR", "tutorials/run_ads_live"),
+        ("unknown bias", "how-to/unknown_biases"),
+        ("resume", "live"),
+        ("nginx", "proxy"),
+        ("GridSearchCV", "how-to/model_selection"),
+    ],
+)
+def test_search_finds(browser, site, words, wanted):
     with watched(browser, site) as (page, watch):
         watch.allowed = STATE
         page.goto(f"/search.html?q={words}")
-        page.wait_for_selector("#search-results li a")
+        page.wait_for_selector("#search-results .search-summary:has-text('finished')")
+        found = page.locator("#search-results li > a").evaluate_all("links => links.map(link => link.pathname)")
+        assert f"/{wanted}.html" in found[:4]

@@ -35,12 +35,12 @@ def create(
 ) -> Answer:
     """Create an experiment from a TOML file.
 
-    [experiment] has arms (names, or how many), and optionally capital, lease (seconds, 0 for none), widen (true:
-    biases that results refute are raised at once), control, control_share and least_share. [fidelities] and
+    [experiment] has arms: names, or how many. It may have capital, lease (seconds, 0 for none), control,
+    control_share and least_share. With widen = true, biases that results refute are raised at once. [fidelities] and
     [[policies]] are as for simulate; the first policy is used, MFAuto by default. [stop] has level, tolerance and
     estimates: when it is sure enough, and hands out no more plays. [memory] has plays or time (seconds): when old
-    results count half. A file for simulate will do, too: its [problem]
-    says how many arms there are, and what is known of the fidelities.
+    results count half. A file for simulate will do, too. Its [problem] says how many arms there are, and what is
+    known of the fidelities.
     """
     from mfbandit.cli.config import Config
     from mfbandit.cli.toml_table import at

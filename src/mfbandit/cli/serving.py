@@ -127,8 +127,9 @@ def doctor(
 ) -> None:
     """Examine this machine and a store for problems.
 
-    The database, for a file also its file system, permissions and free space, whether anything that was acknowledged
-    is gone, and every event of the log against its digest. Exits with 1 if something is wrong.
+    It looks at the database; for a file also at its file system, permissions and free space. It says whether anything
+    that was acknowledged is gone, and checks every event of the log against its digest. Exits with 1 if something is
+    wrong.
     """
     from mfbandit.store import Store, examine
 

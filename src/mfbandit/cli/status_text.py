@@ -2,7 +2,15 @@
 
 from mfbandit._internal.formatting import plain
 from mfbandit.core import Bounds
-from mfbandit.experiment import Decided, Status, decision_text, shares_from_record, stop_from_record, unmet_text
+from mfbandit.experiment import (
+    Decided,
+    Status,
+    decision_text,
+    doubt_left,
+    shares_from_record,
+    stop_from_record,
+    unmet_text,
+)
 
 
 def status_text(record: Status, confidence: str = "") -> str:
@@ -33,12 +41,12 @@ def status_text(record: Status, confidence: str = "") -> str:
         "pending": f"{record['pending']:,} play{'s' * (record['pending'] != 1)}",
         "arms": _arms(record),
         "best so far": _best(record),
-        "confidence": confidence,
+        "decided": decided_words(record),
+        "confidence": ("without any tolerance: " if _with_tolerance(record) and confidence else "") + confidence,
         "lift": (record["lift"] or {}).get("sentence", ""),
         "control": _control(record),
         "stops when": stop_words(record),
         "not reached": "" if record["stop"] is None else unmet_text(record["state"], record["policy"]["name"]),
-        "decided": decided_words(record),
     }
     return "\n".join([*record["warnings"], *(f"{name:12} {text}" for name, text in lines.items() if text)])
 
@@ -82,10 +90,18 @@ def _best(record: Status) -> str:
     if record["best"] is None:
         return "no result yet"
     best = f"{record['best_label']} (arm {record['best']})"
-    if record["doubt"] is None:
+    decided = record["decided"]
+    doubt = doubt_left(record["doubt"], decided=decided is not None and decided["arm"] == record["best"])
+    if doubt is None:
         return best
     other = "" if record["runner_up"] is None else f" (or {record['runner_up_label']}, arm {record['runner_up']})"
-    return f"{best}, in doubt{other}: {record['doubt']}"
+    return f"{best}, in doubt{other}: {doubt}"
+
+
+def _with_tolerance(record: Status) -> bool:
+    """Tell whether a decision allows for a loss, which the confidence in the best arm does not."""
+    decided = record["decided"]
+    return decided is not None and bool(decided["tolerance"])
 
 
 def _control(record: Status) -> str:

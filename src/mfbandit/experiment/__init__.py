@@ -62,7 +62,7 @@ from mfbandit.experiment.events import (
 )
 from mfbandit.experiment.experiment import Experiment
 from mfbandit.experiment.findings import ArmMeans, Findings
-from mfbandit.experiment.headline import Headline, conflicting
+from mfbandit.experiment.headline import Headline, conflicting, doubt_left
 from mfbandit.experiment.history import ArmHistory, History, NextResults
 from mfbandit.experiment.incarnations import Incarnations, play_id
 from mfbandit.experiment.intervals import bounds_of
@@ -166,6 +166,7 @@ __all__ = [
     "decision_text",
     "difference_from_record",
     "difference_record",
+    "doubt_left",
     "drift_from_record",
     "drift_record",
     "fidelities_from_record",

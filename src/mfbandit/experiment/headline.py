@@ -10,6 +10,7 @@ from mfbandit.errors import NoResults
 from mfbandit.experiment.recommendation import recommended
 from mfbandit.policies import Policy, uses_biases
 
+UNTESTED = "it has no result at the highest fidelity yet"
 TENSION_DEVIATIONS = 3.0  # by which two means differ beyond the bias; short of a refutation, which holds at any time
 
 
@@ -38,9 +39,9 @@ def headline(
 ) -> Headline:
     """Say which arm is the best so far, and whether that is in doubt.
 
-    It is in doubt if a bias is refuted, if the best arm's mean has changed, if it has no result at the highest
-    fidelity, or if its results at two fidelities differ by more than the bias and three standard deviations. The last
-    two are not a refutation, but a reason not to trust a narrow interval.
+    It is in doubt if a bias is refuted, if the best arm's mean has changed, or if it has no result at the highest
+    fidelity. So it is if its results at two fidelities differ by more than the bias and three standard deviations. The
+    last two are not a refutation, but a reason not to trust a narrow interval.
 
     Args:
         policy: the rule that picks plays.
@@ -78,7 +79,20 @@ def _changed(fidelities: Fidelities, drifted: Collection[tuple[int, int]], best:
 
 
 def _untested(stats: Stats, best: int) -> str | None:
-    return None if stats.counts[-1, best] else "it has no result at the highest fidelity yet"
+    return None if stats.counts[-1, best] else UNTESTED
+
+
+def doubt_left(doubt: str | None, *, decided: bool) -> str | None:
+    """Return the doubt that is worth saying: a decision for this arm does not need results at the highest fidelity.
+
+    Args:
+        doubt: why the best arm is in doubt, if it is.
+        decided: whether this very arm was decided on.
+
+    >>> doubt_left(UNTESTED, decided=True), doubt_left("its bias is refuted", decided=True)
+    (None, 'its bias is refuted')
+    """
+    return None if decided and doubt == UNTESTED else doubt
 
 
 def _contradiction(policy: Policy, stats: Stats, fidelities: Fidelities, best: int) -> str | None:

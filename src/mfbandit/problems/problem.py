@@ -112,6 +112,8 @@ class Problem:
     >>> from mfbandit.core.concentration import SubGaussian
     >>> fid = Fidelities(costs=[1, 10], biases=[0.2, 0], concentration=SubGaussian(0.1))
     >>> problem = Problem([[0.5, 0.4], [0.4, 0.6]], fid, Gaussian(0.1))
+    >>> problem
+    <Problem of 2 arms, 2 fidelities, Gaussian rewards, best mean 0.6>
     >>> problem.best_mean, problem.optimal.tolist(), problem.gaps.round(3).tolist()
     (0.6, [1], [0.2, 0.0])
     >>> round(problem.draw(arm=1, fidelity=0, rng=np.random.default_rng(0)), 4)
@@ -139,6 +141,11 @@ class Problem:
         object.__setattr__(self, "fidelities", fidelities)
         object.__setattr__(self, "rewards", rewards)
         object.__setattr__(self, "misspecified", misspecified)
+
+    def __repr__(self) -> str:
+        arms, levels, kind = f"{self.arms:,} arms", len(self.means), type(self.rewards).__name__
+        fidelities = "1 fidelity" if levels == 1 else f"{levels} fidelities"
+        return f"<Problem of {arms}, {fidelities}, {kind} rewards, best mean {self.best_mean:.4g}>"
 
     @property
     def arms(self) -> int:

@@ -77,7 +77,9 @@ def checked_rungs(fractions: Sequence[float], resource: str | None, values: Sequ
     if not isinstance(resource, str):
         raise InvalidArgument(f"resource must be the name of a parameter or {SAMPLES!r}, got {resource!r}")
     if values is None:
-        raise InvalidArgument(f"values must be given for the resource {resource!r}, got None")
+        raise InvalidArgument(
+            f"values must be given for the resource {resource!r}, got None: such as values=[10, 30, 100]"
+        )
     return Rungs(resource, checked_increasing("values", values))
 
 

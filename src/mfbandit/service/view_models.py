@@ -21,6 +21,7 @@ from mfbandit.experiment import (
     bounds_of,
     conflicting,
     decision_text,
+    doubt_left,
     percent,
     unmet_text,
     without_drifted,
@@ -73,7 +74,8 @@ def list_row(experiment: DurableExperiment) -> dict[str, Any]:
     """
     with experiment.still():
         row, headline, labels = _totals(experiment), experiment.headline(), experiment.arms
-    return {**row, "arms": len(labels), **_best(headline, labels)}
+        decided = experiment.decided
+    return {**row, "arms": len(labels), **_best(headline, labels, decided)}
 
 
 def _totals(experiment: DurableExperiment) -> dict[str, Any]:
@@ -92,9 +94,10 @@ def _totals(experiment: DurableExperiment) -> dict[str, Any]:
     }
 
 
-def _best(headline: Headline, labels: Sequence[str]) -> dict[str, Any]:
+def _best(headline: Headline, labels: Sequence[str], decided: Decided | None) -> dict[str, Any]:
     best = None if headline.best is None else labels[headline.best]
-    return {"best": best, "doubt": _doubt(headline, labels)}
+    doubt = doubt_left(headline.doubt, decided=decided is not None and decided.arm == headline.best)
+    return {"best": best, "doubt": _doubt(replace(headline, doubt=doubt), labels)}
 
 
 def unread_row(name: str, state: str, detail: str) -> dict[str, Any]:
@@ -144,7 +147,7 @@ def experiment_view(experiment: DurableExperiment, certainty: Certainty = UNKNOW
     return {
         **row,
         "arms": len(labels),
-        **_best(headline, labels),
+        **_best(headline, labels, decided),
         "policy": repr(policy),
         "now": full_time(now),
         "pending": _plural(pending, "play"),
