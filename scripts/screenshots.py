@@ -42,7 +42,7 @@ TALLEST = {1280: 2000, 375: 2400}  # what a picture shows of a page, from its to
 COLOURS = 128
 POLL_SECONDS = 0.2
 UPDATE_MILLISECONDS = 1500  # one update of a page, and some
-TREND_SECONDS = 15  # until the charts of an open page are whole
+TREND_SECONDS = 900  # until the charts of an open page are whole, at most: on a busy machine they take long
 
 
 def main() -> int:
@@ -101,7 +101,8 @@ def _draw_charts(browser: Browser, url: str) -> None:
     """Keep a page open until its charts are computed, which is done bit by bit."""
     page = browser.new_page()
     page.goto(f"{url}/experiments/ads")
-    page.wait_for_timeout(1000 * TREND_SECONDS)
+    page.locator(".leader-strip").wait_for(timeout=1000 * TREND_SECONDS)
+    page.get_by_text("The rest is being computed.").wait_for(state="detached", timeout=1000 * TREND_SECONDS)
     page.close()
 
 

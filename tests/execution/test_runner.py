@@ -27,6 +27,7 @@ from mfbandit import (
     Fidelities,
     NoActiveArms,
     Store,
+    StoreUnavailable,
     SubGaussian,
     connect,
     run,
@@ -486,6 +487,21 @@ class TestInterrupts:
             assert len(answers) == at + 1
             assert exp.pending == ()
             assert len(events(exp, Asked)) == len(events(exp, Told)) + len(events(exp, Failed))
+
+    def test_it_says_so_where_nobody_answers_any_more(self, tmp_path, monkeypatch, caplog):
+        errors = iter([KeyboardInterrupt(), StoreUnavailable("gone")])
+
+        def unanswered(*_, **__):
+            raise next(errors)
+
+        monkeypatch.setattr(RemoteExperiment, "ask", unanswered)
+        with served(tmp_path / "a.db") as service, connect(service.url) as there:
+            exp = there.create("e", UCB(), arms=3, fidelities=FID)
+            with ThreadPoolExecutor(2) as pool, pytest.raises(KeyboardInterrupt):
+                run(exp, objectives.noisy, pool, progress=False)
+        assert (
+            "plays of a request that was not answered, if there are any, are left to their leases: gone" in caplog.text
+        )
 
 
 class TestStored:

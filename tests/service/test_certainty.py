@@ -178,7 +178,10 @@ class TestView:
         experiment = store.create("two", MFUCB(), arms=3, fidelities=Fidelities([1, 9], [0.1, 0], Bounded()))
         results(experiment, *((k, 0.1 + 0.4 * k, 60) for k in range(3)))
         charts = certainty_view(CertaintyWatch(patience=PATIENT).of(experiment), experiment.arms)["charts"]
-        assert [chart.title for chart in charts] == ["Confidence, %", "Possible loss at 95 %"]
+        assert [chart.title for chart in charts] == [
+            "Confidence that the leader is the best, %",
+            "Possible loss at 95 %",
+        ]
         for chart in charts:
             points = [tuple(map(float, pair)) for pair in re.findall(r"[ML](\S+) (\S+)", chart.path)]
             assert len(points) > 5

@@ -249,7 +249,9 @@ class TestWatching:
         expect(visit.locator("#sure")).to_contain_text(
             "is the best (valid whenever you look). 2 of 3 may still be better"
         )
-        expect(visit.get_by_role("img", name="Confidence, %, over the capital spent")).to_be_visible()
+        expect(
+            visit.get_by_role("img", name="Confidence that the leader is the best, %, over the capital spent")
+        ).to_be_visible()
         expect(visit.get_by_role("region", name="Arms that may still be better").locator("tbody tr")).to_have_count(2)
 
     def test_what_one_has_begun_to_type_stays(self, visit, house, place):

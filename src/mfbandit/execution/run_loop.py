@@ -174,7 +174,12 @@ class RunLoop:
         experiment = self._experiment.with_patience(SHUTDOWN_PATIENCE_SECONDS)
         try:
             plays = experiment.ask(number, request_key=key, lease=self._lease)
-        except MFBanditError:  # there is no play, or nobody answers and it is left to its lease
+        except StoreUnavailable as error:
+            log.warning(
+                "plays of a request that was not answered, if there are any, are left to their leases: %s", error
+            )
+            return
+        except MFBanditError:  # there is no play
             return
         self._queue(play for play in plays if play.id not in known)
 

@@ -131,6 +131,11 @@ class ArmTable:
             return None
 
     @cached_property
+    def kind(self) -> str:
+        """Whether the intervals of means are valid, estimates, or withheld; the same for all arms."""
+        return self.findings.means(np.zeros(1, dtype=np.int64)).kind
+
+    @cached_property
     def _means(self) -> FloatArray:
         """The mean at the highest fidelity that has a result; −∞ without any."""
         stats = self.findings.stats
@@ -261,7 +266,7 @@ def arms_view(table: ArmTable, query: ArmQuery) -> dict[str, Any]:
         "after": query.address(page=page + 1) if page < pages else "",
         "to_first": query.address(page=1),
         "to_last": query.address(page=pages),
-        "kind": table.findings.means(arms[:1]).kind,
+        "kind": table.kind,
         "results": readable(float(table.findings.stats.results.sum())),
         "any_rivals": table.rivals is not None,
     }

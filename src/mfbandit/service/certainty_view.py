@@ -111,6 +111,8 @@ def leaders(certainty: Certainty, labels: Sequence[str]) -> list[Reign]:
     >>> trend = [TrendPoint(1.0, 0.0, 1.0, 0), TrendPoint(2.0, 0.0, 1.0, 1), TrendPoint(4.0, 0.9, 0.1, 1)]
     >>> [one.text for one in leaders(Certainty(trend=tuple(trend)), ["a", "b"])]
     ['a until 2 was spent', 'b since then']
+    >>> [one.text for one in leaders(Certainty(trend=tuple(trend), whole=False), ["a", "b"])]
+    ['a until 2 was spent', 'b up to 4 spent']
     """
     points = [point for point in certainty.trend if point.leader is not None]
     if not points or points[-1].spent <= 0:
@@ -123,8 +125,12 @@ def leaders(certainty: Certainty, labels: Sequence[str]) -> list[Reign]:
         arm = points[first].leader
         start = 0.0 if first == 0 else points[first].spent
         end = points[after].spent if after < len(points) else points[-1].spent
-        last = after == len(points)
-        when = ("since then" if reigns else "all the time") if last else f"until {readable(end)} was spent"
+        if after < len(points):
+            when = f"until {readable(end)} was spent"
+        elif certainty.whole:
+            when = "since then" if reigns else "all the time"
+        else:
+            when = f"up to {readable(end)} spent"
         colour = colours.setdefault(arm, len(colours) % 6)
         label = labels[arm or 0]
         reigns.append(Reign(label, colour, LEFT + across * start, across * (end - start), f"{label} {when}"))
@@ -154,7 +160,7 @@ def _charts(certainty: Certainty, unit: RewardUnit) -> list[Chart]:
     loss = [unit.factor * point.could_lose for point in points]
     level = "" if certainty.found is None else f" at {plain(100 * certainty.found.at_level)} %"
     return [
-        _chart("Confidence, %", spent, percent, highest=100.0),
+        _chart("Confidence that the leader is the best, %", spent, percent, highest=100.0),
         _chart(f"Possible loss{level}{unit.gap_suffix and ','}{unit.gap_suffix}", spent, loss, highest=_highest(loss)),
     ]
 

@@ -29,7 +29,7 @@ ArmIndex = Annotated[int, Path(ge=0, le=MAX_ARMS)]
 def add_experiment_pages(app: FastAPI, store: Store, pages: Pages) -> None:
     """Add them. Each answers a browser with a page, and htmx with the part of it that changes."""
     tables: SharedParts[ArmTable] = SharedParts()
-    arm_parts: SharedParts[dict[str, Any]] = SharedParts()
+    parts: SharedParts[dict[str, Any]] = SharedParts()  # by all that a page depends on, as its address says it
     lanes: Lanes = app.state.lanes
 
     def table(experiment: DurableExperiment, fresh: bool) -> ArmTable:
@@ -55,31 +55,32 @@ def add_experiment_pages(app: FastAPI, store: Store, pages: Pages) -> None:
     @app.get("/experiments/{name}/arms", include_in_schema=False)
     async def arms(request: Request, name: ExperimentName) -> Response:
         query = ArmQuery.of(request.query_params)
-        return await shown(
-            request,
-            name,
-            "arms",
-            lambda experiment, fresh: arms_view(table(experiment, fresh), query),
-            sorts=SORTS,
-            shows=SHOWS,
-        )
+
+        def view(experiment: DurableExperiment, fresh: bool) -> dict[str, Any]:
+            key = f"{experiment.id} {query}"
+            return parts.get(key, lambda: arms_view(table(experiment, fresh), query), fresh=fresh)
+
+        return await shown(request, name, "arms", view, sorts=SORTS, shows=SHOWS)
 
     @app.get("/experiments/{name}/arms/{arm}", include_in_schema=False)
     async def arm(request: Request, name: ExperimentName, arm: ArmIndex) -> Response:
         def view(experiment: DurableExperiment, fresh: bool) -> dict[str, Any]:
             if arm >= len(experiment.arms):
                 raise InvalidArgument(f"arm must lie in 0 to {len(experiment.arms) - 1}, got {arm}")
-            key = f"{experiment.id} {arm}"
-            return arm_parts.get(key, lambda: arm_view(experiment, table(experiment, fresh), arm), fresh=fresh)
+            key = f"{experiment.id} arm {arm}"
+            return parts.get(key, lambda: arm_view(experiment, table(experiment, fresh), arm), fresh=fresh)
 
         return await shown(request, name, "arm", view)
 
     @app.get("/experiments/{name}/compare", include_in_schema=False)
     async def compare(request: Request, name: ExperimentName) -> Response:
-        query = dict(request.query_params)
-        return await shown(
-            request, name, "compare", lambda experiment, fresh: compare_view(table(experiment, fresh), query)
-        )
+        pair = {one: request.query_params.get(one, "") for one in "ab"}
+
+        def view(experiment: DurableExperiment, fresh: bool) -> dict[str, Any]:
+            key = f"{experiment.id} pair {pair}"
+            return parts.get(key, lambda: compare_view(table(experiment, fresh), pair), fresh=fresh)
+
+        return await shown(request, name, "compare", view)
 
     @app.get("/experiments/{name}/events", include_in_schema=False)
     async def events(request: Request, name: ExperimentName) -> Response:
