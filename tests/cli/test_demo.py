@@ -86,9 +86,11 @@ def test_from_the_first_look_to_the_decision_the_headline_is_right_or_says_that_
 
 
 @pytest.mark.slow
-def test_days_do_not_change_the_winner():
+@pytest.mark.parametrize("seed", effort([], [1]))
+def test_days_do_not_change_the_winner(seed):
     """Visitors who click up to 30 % more or less, by the day of the week: it is decided for the best ad, or so good."""
-    ads, visitors, rng = Experiment(**described(weekdays=True)), Visitors.drawn(1), np.random.default_rng(2)
+    ads, visitors = Experiment(**described(weekdays=True)), Visitors.drawn(seed)
+    rng = np.random.default_rng(seed + 1)
     results = 0
     for play in ads.plays():
         ads.tell(play, visitors.clicks(play.arm, play.fidelity, rng, results // RESULTS_OF_A_DAY))
