@@ -11,9 +11,11 @@ sub-Gaussian rewards of scale σ with priors worth ρ₀ and ρ₁ plays it is, 
     log E = D²/(2σ²((n₀+ρ₀)/n₀² + (n₁+ρ₁)/n₁²)) − ½ log((n₀+ρ₀)/ρ₀) − ½ log((n₁+ρ₁)/ρ₁).
 
 For rewards in a range, scaled to [0, 1], both are Beta mixtures of Bernoulli likelihood ratios. The prior of the first
-is centred on μ itself and worth c = ρ₀ observations; that of the second is Beta(½, ½). With B the Beta function,
+is centred on μ itself and worth c = ρ₀ observations. That of the second is one half Beta(½, ½) and one half
+Beta(a, b), centred on what was seen before the mark, p, and worth 1/min(p, 1 − p) observations: spread as widely as p
+is large. With B the Beta function, and h(a, b) = B(a+S₁, b+n₁−S₁)/B(a, b),
 
-    log E(μ) = log(B(cμ+S₀, c(1−μ)+n₀−S₀)/B(cμ, c(1−μ))) + log(B(½+S₁, ½+n₁−S₁)/π) − S log μ − (n−S) log(1−μ).
+    log E(μ) = log(B(cμ+S₀, c(1−μ)+n₀−S₀)/B(cμ, c(1−μ))) + log(½h(½, ½) + ½h(a, b)) − S log μ − (n−S) log(1−μ).
 
 That is convex in μ, so that its smallest value is found by golden section.
 
@@ -35,7 +37,7 @@ from mfbandit.core.concentration import Bounded, Concentration, SubGaussian, has
 ALPHA = 0.01  # the largest share of experiments in which a change is found though there is none
 SUSPICION = math.log(20)  # of one cell: from here on, a change may be why results do not fit together
 FIRST_MARK = 8  # observations: fewer say hardly anything about a mean
-RATIO = 1.25  # from one mark to the next
+RATIO, LATER_RATIO = 1.25, 1.1  # from one mark to the next, below so MANY observations and beyond
 SHARPNESS = 8.0  # n₀/ρ₀: the number before a mark is known, so that the prior fits it
 PRIOR = 3.0  # ρ₁, in plays: small, as a change should be found soon
 LARGEST_MARK = 1000 * MAX_WEIGHT
@@ -76,14 +78,14 @@ class Change(NamedTuple):
 
 @cache
 def grid() -> tuple[int, ...]:
-    """The observations at which marks are set: from 8 on, each about a quarter larger than the one before.
+    """The observations at which marks are set: from 8 on, each a quarter more than the one before; from 64 on, a tenth.
 
-    >>> grid()[:6], len(grid())
-    ((8, 10, 13, 17, 22, 28), 146)
+    >>> grid()[:12], len(grid())
+    ((8, 10, 13, 17, 22, 28, 35, 44, 55, 69, 76, 84), 328)
     """
     found = [FIRST_MARK]
     while found[-1] < LARGEST_MARK:
-        found.append(math.ceil(found[-1] * RATIO))
+        found.append(math.ceil(found[-1] * (RATIO if found[-1] < MANY else LATER_RATIO)))
     return tuple(found)
 
 
@@ -135,7 +137,7 @@ def change(
     >>> marks = [ChangeMark(8, 4.0, 8, place(8)), ChangeMark(100, 50.0, 100, place(100))]
     >>> found = change(Bounded(), marks, 200, 60.0)
     >>> round(found.evidence, 1), found.mark.number
-    (10.8, 100)
+    (10.2, 100)
     >>> round(change(SubGaussian(0.5), marks, 200, 100.0).evidence, 1)
     -4.5
     """
@@ -201,7 +203,7 @@ def log_prices() -> tuple[float, ...]:
     """log(1/w_j) of the marks.
 
     >>> round(sum(math.exp(-price) for price in log_prices()), 3)
-    0.997
+    0.998
     """
     marks = len(grid())
     return tuple(-math.log(0.5 / ((j + 1) * (j + 2)) + 0.5 / marks) for j in range(marks))
@@ -231,7 +233,10 @@ def _of_range(before: tuple[float, float], after: tuple[float, float], prior: fl
     hits, misses = before[0] + after[0], before[1] + after[1]
     if 0 < hits < 1 or 0 < misses < 1:  # not convex there; and such sums are no evidence
         return -math.inf
-    constant = _log_beta(after[0] + 0.5, after[1] + 0.5) - math.log(math.pi)
+    seen = (before[0] + 0.5) / (before[0] + before[1] + 1)
+    worth = 1 / min(seen, 1 - seen)
+    wide, near = _log_mixture(0.5, 0.5, *after), _log_mixture(worth * seen, worth * (1 - seen), *after)
+    constant = max(wide, near) + math.log1p(math.exp(-abs(wide - near))) - math.log(2)
     constant += math.lgamma(prior) - math.lgamma(prior + before[0] + before[1])
 
     def at(mean: float) -> float:
@@ -259,6 +264,10 @@ def _smallest(function: Callable[[float], float], low: float, high: float) -> fl
             right = low + GOLDEN * (high - low)
             at_right = function(right)
     return min(at_left, at_right)
+
+
+def _log_mixture(a: float, b: float, hits: float, misses: float) -> float:
+    return _log_beta(a + hits, b + misses) - _log_beta(a, b)
 
 
 def _log_beta(a: float, b: float) -> float:
