@@ -10,7 +10,19 @@ import numpy as np
 import pytest
 
 from mfbandit import MFUCB, Experiment, Store
-from mfbandit.cli.demo import ADS, CAPITAL, CLICKBAIT, TOLERANCE, VISITORS, Crowd, Visitors, create, described
+from mfbandit.cli.demo import (
+    ADS,
+    CAPITAL,
+    CLICKBAIT,
+    RESULTS_OF_A_DAY,
+    SWINGS,
+    TOLERANCE,
+    VISITORS,
+    Crowd,
+    Visitors,
+    create,
+    described,
+)
 from mfbandit.cli.serving import DEMO_SPEED
 from mfbandit.experiment.events import BiasesWidened, BiasRefuted
 from mfbandit.service.view_models import standing
@@ -33,6 +45,15 @@ class TestVisitors:
         assert (off[1, honest] <= 0.1).all()
         assert off[0, CLICKBAIT] > 0.2
         assert ((means > 0) & (means < 1)).all()
+
+    def test_days_swing_by_30_percent_and_are_told(self):
+        visitors, rng = Visitors.drawn(0), np.random.default_rng(0)
+        arm = int(visitors.means[-1].argmax())
+        days = [[visitors.clicks(arm, 2, rng, day) for _ in range(400)] for day in range(8)]
+        assert [{one.block for one in day} for day in days[::7]] == [{"2026-11-16"}, {"2026-11-23"}]
+        seen = np.array([np.mean([one.reward for one in day]) for day in days])
+        assert seen[:7] / visitors.means[-1, arm] == pytest.approx(SWINGS, abs=0.03)
+        assert (min(SWINGS), max(SWINGS), sum(SWINGS)) == (0.7, 1.3, pytest.approx(7))
 
     def test_clicks_are_of_so_many_visitors(self):
         counts = [Visitors.drawn(0).clicks(3, 0, np.random.default_rng(i)) for i in range(50)]
@@ -62,6 +83,22 @@ def test_from_the_first_look_to_the_decision_the_headline_is_right_or_says_that_
     assert refuted <= {CLICKBAIT}  # which may not be needed for the decision
     assert refuted or seed != 0
     assert any(isinstance(event, BiasesWidened) for event in ads.log) == (widen and bool(refuted))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", effort([], [1]))
+def test_days_do_not_change_the_winner(seed):
+    """Visitors who click up to 30 % more or less, by the day of the week: it is decided for the best ad, or so good."""
+    ads, visitors = Experiment(**described(weekdays=True)), Visitors.drawn(seed)
+    rng = np.random.default_rng(seed + 1)
+    results = 0
+    for play in ads.plays():
+        ads.tell(play, visitors.clicks(play.arm, play.fidelity, rng, results // RESULTS_OF_A_DAY))
+        results += 1
+    assert ads.decided is not None
+    assert visitors.means[-1, ads.decided.arm] >= visitors.means[-1].max() - TOLERANCE
+    assert len(ads.block_effects()) > 7
+    assert results < 300 * DEMO_SPEED
 
 
 def test_the_audit_finds_the_clickbait_out(store):
@@ -142,8 +179,17 @@ def test_the_crowd_leaves_when_the_experiment_is_deleted(store):
     assert not crowd.is_alive()
 
 
+def test_the_crowd_tells_days(store):
+    ads = create(store, weekdays=True)
+    crowd = Crowd(ads, speed=500, seed=0, weekdays=True)
+    crowd.start()
+    wait_for(lambda: sum(ads.results_at) > 5)
+    crowd.stop()
+    assert list(ads.block_effects()) == ["2026-11-16"]
+
+
 def test_the_command_starts_answers_ends_and_leaves_no_folder(tmp_path):
-    command = [sys.executable, "-m", "mfbandit", "demo", "--speed", "100", "--seed", "1"]
+    command = [sys.executable, "-m", "mfbandit", "demo", "--speed", "100", "--seed", "1", "--weekdays"]
     process = subprocess.Popen(command, stderr=subprocess.PIPE, text=True, env={**os.environ, "TMPDIR": str(tmp_path)})
     assert process.stderr is not None
     url = process.stderr.readline().split(" at ")[1].split()[0]

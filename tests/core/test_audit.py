@@ -4,11 +4,14 @@ import math
 
 import numpy as np
 import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
 
-from mfbandit import MFUCB, UCB, Bounded, Experiment, Fidelities, MFBayes, Store, SubGaussian
-from mfbandit.core.audit import ALPHA, PRIOR, audit, needed_bias, radius
+from mfbandit import MFUCB, UCB, Bounded, Experiment, Fidelities, MFBayes, Rate, Store, SubGaussian
+from mfbandit.core.audit import ALPHA, PRIOR, audit, needed_bias, radius, refuting
 from mfbandit.core.stats import Stats
 from mfbandit.experiment.events import BiasesSet, BiasRefuted
+from tests.support.effort import examples
 
 FID = Fidelities([1, 10], [0.1, 0], SubGaussian(0.2))
 
@@ -21,6 +24,23 @@ def running_differences(rng, bias, runs, plays):
     """|top − low| after 1, 2, ... plays at each of both fidelities; shape (runs, plays)."""
     low, top = rng.normal(0.5, 0.2, (runs, plays)), rng.normal(0.5 + bias, 0.2, (runs, plays))
     return np.abs((top - low).cumsum(axis=1) / np.arange(1, plays + 1))
+
+
+cells = st.tuples(st.sampled_from([0, 1, 5, 40, 300, 2000, 10**6]), st.floats(0, 1))
+
+
+@settings(max_examples=examples(150))
+@given(st.lists(st.tuples(cells, cells, cells), min_size=1, max_size=4), st.sampled_from([0.02, 0.1, 0.4]))
+def test_what_refutes_biases_of_rates_is_what_an_audit_says(arms, bias):
+    """Though most intervals are not computed, as a look in few places shows that they are not needed."""
+    fidelities = Fidelities([1, 10, 100], [2 * bias, bias, 0], Rate())
+    stats = Stats.empty(3, len(arms))
+    for arm, column in enumerate(arms):
+        for m, (count, rate) in enumerate(column):
+            stats.counts[m, arm], stats.sums[m, arm] = count, round(count * rate)
+    found = {(m, arm) for m, arm, _ in refuting(stats, fidelities)}
+    said = audit(stats, fidelities, [str(arm) for arm in range(len(arms))])
+    assert found == {(one.fidelity, arm) for one in said.fidelities for arm in one.refuting}
 
 
 class TestBySimulation:

@@ -3,6 +3,7 @@
 import threading
 import time
 from dataclasses import dataclass
+from datetime import date
 from typing import Any
 
 import numpy as np
@@ -17,6 +18,7 @@ from mfbandit.errors import (
     StoreError,
     UnknownExperiment,
 )
+from mfbandit.experiment import Sure
 from mfbandit.policies import MFSure
 from mfbandit.store import DurableExperiment, Store, acting_as
 
@@ -25,6 +27,8 @@ VISITORS = 20  # for each time that an ad is shown
 CAPITAL = 500_000.0  # minutes of display
 TOLERANCE = 0.02  # of a share of visitors: ads that are nearly as good will do
 RETRY_SECONDS = 1.0  # after the experiment had no play
+SWINGS = (1.0, 0.9, 0.7, 0.8, 1.1, 1.3, 1.2)  # of how many visitors click, from Monday to Sunday
+MONDAY, RESULTS_OF_A_DAY = date(2026, 11, 16).toordinal(), 300
 WORDS = ("spring", "summer", "autumn", "winter", "blue", "green", "bold", "plain")
 
 
@@ -54,16 +58,33 @@ class Visitors:
         minute[CLICKBAIT] = ten[CLICKBAIT] = max(minute.max(), ten.max()) + 0.05
         return cls(np.clip(np.array([minute, ten, hour]), 0.01, 0.99))
 
-    def clicks(self, arm: int, fidelity: int, rng: np.random.Generator) -> Counts:
-        """Draw how many visitors click while an ad is shown once."""
-        return Counts(int(rng.binomial(VISITORS, self.means[fidelity, arm])), VISITORS)
+    def clicks(self, arm: int, fidelity: int, rng: np.random.Generator, day: int | None = None) -> Counts:
+        """Draw how many visitors click while an ad is shown once.
+
+        Args:
+            arm: the ad.
+            fidelity: how long it is shown.
+            rng: for the draw.
+            day: from 0, a Monday, where visitors click more often on some days than on others; else None.
+        """
+        rate = self.means[fidelity, arm]
+        if day is None:
+            return Counts(int(rng.binomial(VISITORS, rate)), VISITORS)
+        swung = min(rate * SWINGS[day % 7], 0.99)
+        return Counts(int(rng.binomial(VISITORS, swung)), VISITORS, date.fromordinal(MONDAY + day).isoformat())
 
 
-def described() -> dict[str, Any]:
+def described(*, weekdays: bool = False) -> dict[str, Any]:
     """Describe the experiment, with biases that hold for all ads but the clickbait, and widen once it is found out.
+
+    Args:
+        weekdays: whether visitors click more often on some days than on others. What days do is learned then, so that
+            an estimate has to be enough for a decision.
 
     >>> described()["arms"][CLICKBAIT]
     "ad 08, YOU WON'T BELIEVE THIS"
+    >>> described(weekdays=True)["stop"]
+    Sure(level=0.95, tolerance=0.02, estimates=True)
     """
     fidelities = Fidelities([1, 10, 60], [0.2, 0.1, 0], Rate(), ["1 minute", "10 minutes", "1 hour"])
     labels = [f"ad {k + 1:02}, {WORDS[k % 8]} {'offer' if k % 3 else 'story'}" for k in range(ADS)]
@@ -74,18 +95,23 @@ def described() -> dict[str, Any]:
         "fidelities": fidelities,
         "capital": CAPITAL,
         "widen": True,
+        "stop": Sure(0.95, tolerance=TOLERANCE, estimates=True) if weekdays else None,
     }
 
 
-def create(store: Store) -> DurableExperiment:
+def create(store: Store, *, weekdays: bool = False) -> DurableExperiment:
     """Create the experiment in a store.
+
+    Args:
+        store: a store.
+        weekdays: as in :func:`described`.
 
     >>> import tempfile
     >>> with tempfile.TemporaryDirectory() as folder, Store(f"{folder}/demo.db") as store:
     ...     create(store).capital
     500000.0
     """
-    return store.create("ads", **described(), lease=60)
+    return store.create("ads", **described(weekdays=weekdays), lease=60)
 
 
 class Crowd(threading.Thread):
@@ -95,12 +121,14 @@ class Crowd(threading.Thread):
         experiment: the ads that they see.
         speed: results a second.
         seed: for their clicks.
+        weekdays: whether they click more often on some days than on others; a day is 300 results.
     """
 
-    def __init__(self, experiment: DurableExperiment, *, speed: float, seed: int) -> None:
+    def __init__(self, experiment: DurableExperiment, *, speed: float, seed: int, weekdays: bool = False) -> None:
         super().__init__(name="visitors", daemon=True)
         self._experiment, self._pause = experiment, 1.0 / speed
         self._visitors, self._rng = Visitors.drawn(seed), np.random.default_rng(seed + 1)
+        self._weekdays, self._results = weekdays, 0
         self._ended = threading.Event()
 
     def run(self) -> None:
@@ -113,7 +141,9 @@ class Crowd(threading.Thread):
         while not self._ended.is_set():
             try:
                 play = self._experiment.ask()
-                self._experiment.tell(play, self._visitors.clicks(play.arm, play.fidelity, self._rng))
+                day = self._results // RESULTS_OF_A_DAY if self._weekdays else None
+                self._experiment.tell(play, self._visitors.clicks(play.arm, play.fidelity, self._rng, day))
+                self._results += 1
                 due += self._pause
             except (CapitalExhausted, ExperimentDecided, ExperimentPaused, NoActiveArms):
                 due = time.monotonic() + RETRY_SECONDS

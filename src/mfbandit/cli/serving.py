@@ -97,12 +97,16 @@ def demo(
     speed: Annotated[float, typer.Option(min=0.1, max=1000, help="Results a second.")] = DEMO_SPEED,
     seed: Annotated[int, typer.Option(min=0, help="For the ads and their visitors.")] = 0,
     port: Port = 0,
+    weekdays: Annotated[
+        bool, typer.Option("--weekdays", help="Visitors click up to 30 % more or less, by the day of the week.")
+    ] = False,
 ) -> None:
     """Watch an experiment on simulated ads in a browser.
 
     Forty ads, shown by a service on this machine alone, with a store that is deleted at the end. One ad is clickbait:
     it does well when shown for a minute and badly when shown for an hour, more so than the biases allow. The audit
-    finds it. After a minute or two it is decided which ad is the best, up to two clicks in a hundred.
+    finds it. After a minute or two it is decided which ad is the best, up to two clicks in a hundred. With --weekdays
+    results are told with their day, and what days do to all ads alike is taken out.
     """
     import tempfile
 
@@ -111,7 +115,7 @@ def demo(
     from mfbandit.store import Store
 
     with tempfile.TemporaryDirectory() as folder, Store(Path(folder) / "demo.db") as place:
-        crowd = Crowd(create(place), speed=speed, seed=seed)
+        crowd = Crowd(create(place, weekdays=weekdays), speed=speed, seed=seed, weekdays=weekdays)
         crowd.start()
         try:
             job(place, port=port)

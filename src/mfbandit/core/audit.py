@@ -25,6 +25,8 @@ from mfbandit._internal.formatting import columns, plain
 from mfbandit._internal.limits import MAX_ARMS_NAMED
 from mfbandit._internal.quantiles import t_quantile
 from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit.core.concentration import Rate
+from mfbandit.core.evidence import BoundedCells
 from mfbandit.core.fidelities import Fidelities
 from mfbandit.core.rate_intervals import rate_intervals
 from mfbandit.core.stats import Stats
@@ -32,6 +34,8 @@ from mfbandit.errors import InvalidArgument
 
 ALPHA = 0.01  # the largest share of runs in which a true ζ is refuted
 PRIOR = 3.0  # ρ, in plays: small, for arms with few results; with hundreds it hardly matters
+PLACES = 9  # between two rates, at which it is looked whether their intervals may be far apart
+ROUNDING = 1e-9  # relative: so little less evidence may do, as numbers are rounded
 
 
 @dataclass(frozen=True)
@@ -302,10 +306,32 @@ def refuting(stats: Stats, fidelities: Fidelities, known: Container[int] = ()) -
     if found is None or fidelities.biases is None:
         return []
     tested = [m for m in range(len(fidelities) - 1) if m not in known and _any_far_off(stats, m, fidelities.biases[m])]
+    if fidelities.are_rates:
+        tested = [m for m in tested if _any_may_refute(stats, m, fidelities.biases[m])]
     rows = (_audited(m, stats, fidelities, found, _tests(stats)) for m in tested)
     return [
         (one.fidelity, arm, needed_bias(stats, one.fidelity, arm, fidelities)) for one in rows for arm in one.refuting
     ]
+
+
+def _any_may_refute(stats: Stats, m: int, bias: float) -> bool:
+    """Whether the intervals of two rates may be further apart than a bias; looked at in few places, as ends cost more.
+
+    They are so if some x between both means, moved by the bias for the highest fidelity, is ruled out as either rate.
+    The evidence for that rises with x for one of them and falls for the other. So it is not above that at the next
+    place for the first, and at the last place for the second.
+    """
+    low, top = stats.counts[m], stats.counts[-1]
+    both = np.flatnonzero((low > 0) & (top > 0))
+    cells = [BoundedCells(stats.counts[row, both], stats.sums[row, both], Rate()) for row in (m, -1)]
+    means, means_top = (np.clip(one.sums / one.counts, 0.0, 1.0) for one in cells)
+    up = means_top > means
+    moved = np.where(up, bias, -bias)
+    places = means + np.linspace(0.0, 1.0, PLACES)[:, None] * (means_top - moved - means)
+    least = math.log(4 * _tests(stats) / ALPHA) * (1 - ROUNDING)
+    first, second = cells[0].at(places, below=up)[0], cells[1].at(places + moved, below=~up)[0]
+    far = np.abs(means_top - means) > bias
+    return bool(((first[1:] >= least) & (second[:-1] >= least) & far).any())
 
 
 def _any_far_off(stats: Stats, m: int, bias: float) -> bool:

@@ -13,7 +13,7 @@ Cell = tuple[int, int]  # fidelity and arm
 
 
 class ChangePoints:
-    """Marks of cells, set as their results come: at most some hundred of them in each, some fifty in practice.
+    """Marks of cells, set as their results come: at most some three hundred in each, some hundred in practice.
 
     >>> points = ChangePoints()
     >>> for n in range(1, 12):
