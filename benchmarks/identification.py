@@ -34,7 +34,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parent.parent))
 
 import mfbandit as mfb
-from benchmarks.identification_bounds import best_shares, characteristic_cost, known_proportions, lower_bound
+from benchmarks.identification_bounds import best_shares, known_proportions, lower_bound
 from benchmarks.identification_problems import (
     Instance,
     cut,
@@ -55,7 +55,6 @@ STEP_MICROSECONDS = {100: 30.0, 1000: 150.0}
 FRESH = 100  # the first seed of random problems that nothing was chosen on
 ALONE, KNOWN, BOUNDS = "highest alone", "known proportions", "characteristic costs"
 UNIFORM, AHEAD = "20 arms", "20 arms, 0.1 ahead"
-SHARE_STEPS = 300
 GAPS = (0.0, 0.004, 0.012, 0.03, 1.0)
 SURELY = 3.0  # standard errors by which a share may exceed its limit by chance
 
@@ -310,7 +309,7 @@ Results = dict[str, Any]
 
 def measure_named(results: Results, instance: Instance, deltas: Sequence[float], runs: int) -> None:
     """All rules on one published problem."""
-    characteristic = characteristic_cost(instance.problem)
+    characteristic = best_shares(instance.problem).least
     by_delta = results["named"].setdefault(instance.name, {})
     bounds = results["lower bounds"].setdefault(instance.name, {})
     for delta in deltas:
@@ -330,11 +329,11 @@ def measure_twenty(results: Results, name: str, number: int, gaps: tuple[float, 
     found = on_random(make, ("MFSure", ALONE), 0.1, seeds, 1e11, runs)
     for seed in seeds:
         problem, rng = make(seed), np.random.default_rng(seed)
-        best = best_shares(problem, SHARE_STEPS)
+        best = best_shares(problem)
         costs = [known_proportions(problem, best, 0.1, rng) for _ in range(2)]
         found[str(seed)] |= {
             KNOWN: {"costs": costs, "ended": 1.0, "wrong": 0.0},
-            BOUNDS: [best[0], characteristic_cost(highest_alone(problem), SHARE_STEPS)],
+            BOUNDS: [best.least, best_shares(highest_alone(problem)).cost],
         }
     results["random"].setdefault(name, {}).setdefault("0.1", {}).update(found)
 

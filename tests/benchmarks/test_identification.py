@@ -7,7 +7,7 @@ import numpy as np
 import pytest
 
 from benchmarks.identification import ALONE, UNIFORM, measured, on_random, shares_table, table, verdicts
-from benchmarks.identification_bounds import best_shares, characteristic_cost, known_proportions, lower_bound
+from benchmarks.identification_bounds import best_shares, evidence_rates, known_proportions, lower_bound
 from benchmarks.identification_problems import (
     Instance,
     cut,
@@ -31,21 +31,35 @@ def test_problems():
 
 def test_the_lower_bound_of_two_arms():
     """Half of the cost each: T* = 8σ²λ/Δ²."""
-    problem = gaussian([[0.5, 0.3]], 0.1, [0.0], [3.0])
-    assert characteristic_cost(problem, steps=300) == pytest.approx(8 * 0.01 * 3 / 0.04, rel=0.01)
+    found, exact = best_shares(gaussian([[0.5, 0.3]], 0.1, [0.0], [3.0])), 8 * 0.01 * 3 / 0.04
+    assert found.least <= exact * (1 + 1e-9)
+    assert exact <= found.cost * (1 + 1e-9)
+    assert found.shares.ravel() == pytest.approx([0.5, 0.5], abs=0.03)
+
+
+@pytest.mark.parametrize("problem", [mu3(), random_problem(102, 20), random_problem(120, 5)])
+def test_no_shares_reach_more_than_the_bound(problem):
+    """Neither shares that are tried at random, nor ones near those that were found."""
+    found, rng = best_shares(problem), np.random.default_rng(0)
+    assert found.least <= found.cost <= 1.002 * found.least
+    assert 1 / evidence_rates(problem, found.shares)[0].min() == pytest.approx(found.cost)
+    for _ in range(50):
+        for near in (np.ones(problem.means.shape), found.shares):
+            shares = near * rng.gamma(1.0, size=near.shape)
+            assert evidence_rates(problem, shares / shares.sum())[0].min() <= 1 / found.least
 
 
 def test_a_cheap_fidelity_lowers_it():
-    both, alone = (characteristic_cost(problem, steps=200) for problem in (mu3(), highest_alone(mu3())))
+    both, alone = (best_shares(problem).least for problem in (mu3(), highest_alone(mu3())))
     assert both < alone
     assert lower_bound(both, 1e-6) > 5 * lower_bound(both, 0.1)
 
 
 def test_known_proportions():
-    cost, shares = best_shares(mu3(), steps=200)
-    assert shares.sum() == pytest.approx(1)
-    costs = [known_proportions(mu3(), (cost, shares), 0.1, np.random.default_rng(seed)) for seed in range(5)]
-    assert lower_bound(cost, 0.1) < np.mean(costs) < 20 * cost
+    best = best_shares(mu3())
+    assert best.shares.sum() == pytest.approx(1)
+    costs = [known_proportions(mu3(), best, 0.1, np.random.default_rng(seed)) for seed in range(5)]
+    assert lower_bound(best.least, 0.1) < np.mean(costs) < 20 * best.cost
 
 
 @pytest.fixture(scope="module")

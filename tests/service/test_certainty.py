@@ -7,7 +7,7 @@ from types import SimpleNamespace
 import pytest
 
 from mfbandit import MFUCB, UCB, Bounded, Fidelities, MFBayes, Store, Sure
-from mfbandit.experiment import Findings, TrendPoint
+from mfbandit.experiment import ConfidenceTrend, Findings, TrendPoint
 from mfbandit.service import certainty as module
 from mfbandit.service.certainty import UNKNOWN, CertaintyWatch
 from mfbandit.service.certainty_view import BOTTOM, LEFT, RIGHT, RIVALS_SHOWN, TOP, certainty_view, ticks
@@ -121,6 +121,27 @@ class TestWatch:
         go_on.set()
         watch._patience = PATIENT
         assert watch.of(ads).found is not None
+
+    def test_the_answer_does_not_wait_for_charts(self, ads, monkeypatch):
+        results(ads, ("a", 0.2, 3), ("b", 0.5, 3))
+        began, go_on = threading.Event(), threading.Event()
+        right = ConfidenceTrend.add
+
+        def slow(self, *point):
+            began.set()
+            go_on.wait(PATIENT)
+            right(self, *point)
+
+        monkeypatch.setattr(ConfidenceTrend, "add", slow)
+        watch = CertaintyWatch(patience=0.0)
+        watch.of(ads)
+        assert began.wait(PATIENT)
+        known = watch.of(ads)
+        assert known.found == ads.confidence()
+        assert (known.trend, known.whole) == ((), False)
+        go_on.set()
+        watch._patience = PATIENT
+        assert watch.of(ads).trend
 
     @pytest.mark.parametrize("read", ["id", "events"])
     def test_nobody_waits_for_an_experiment_while_those_who_have_it_wait(self, ads, watch, monkeypatch, read):

@@ -28,6 +28,7 @@ class Certainty:
     Args:
         found: None before any result, and until it is computed.
         trend: level and possible loss over spending; ends with what was found, once no point before it is missing.
+            While points are computed, it is as it was before.
         whole: whether no point of the trend is missing.
         events: how many the log had then.
         at: when that was, in seconds since 1970.
@@ -155,6 +156,8 @@ def _refresh(watched: _Watched, experiment: DurableExperiment, time_left: Callab
     if found.kind != "valid":
         watched.known, watched.complete = Certainty(found, events=watched.events, at=at), True
         return
+    if trend.lags(results):  # the answer does not wait for charts
+        watched.known = Certainty(found, watched.known.trend, whole=False, events=watched.events, at=at)
     while in_time and trend.lags(results):
         trend.add(experiment.next_results(*trend.wanted), found.fidelities)
         in_time = time_left()
