@@ -173,6 +173,16 @@ def test_ties_go_to_the_first_candidate_listed(seed):
     assert search.best_index_ == 1
 
 
+@pytest.mark.parametrize("listed", [60, 90])
+def test_a_tie_is_one_however_often_each_was_fitted(listed):
+    x, y = make_classification(100, 6, random_state=0)
+    settings = [{"value": 0.3}] * (listed // 2) + [{"value": 0.7}] * (listed // 2)
+    search = MFSearchCV(Fixed(), candidates=settings, random_state=0, refit=False).fit(x, y)
+    plays = search.cv_results_["plays_at_1"][listed // 2 :]
+    assert len({*plays.tolist()}) > 2
+    assert search.best_index_ == listed // 2
+
+
 class TestSmallOnes:
     X, Y = make_classification(100, 6, random_state=0)
 
@@ -196,6 +206,8 @@ class TestSmallOnes:
         search = MFSearchCV(Fixed(), {"value": [0.1, 0.2]}, policy=MFTopTwo(7), capital=5)
         with pytest.raises(ValueError, match=r"policy must have the capital of the search, 5, got MFTopTwo\(capital=7"):
             search.fit(self.X, self.Y)
+        with pytest.raises(ValueError, match=r"policy must have the capital of the search, 10, got"):
+            search.set_params(capital="grid").fit(self.X, self.Y)
         assert search.set_params(capital=None).fit(self.X, self.Y).capital_ == 7
 
     def test_workers_are_a_number(self):
