@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from mfbandit import MFSearchCV, MFTopTwo, Stats
 from mfbandit.search.fit_and_score import FitResult
 from mfbandit.search.scheduler import PlannedSplits
-from mfbandit.search.score_estimates import least_noise, min_useful_score
+from mfbandit.search.score_estimates import least_noise, min_useful_score, split_error
 from tests.search.test_scheduler import begun
 from tests.support.effort import effort
 
@@ -70,6 +70,16 @@ class TestTinyTestParts:
         stats = Stats.empty(fidelities=1, arms=8)
         stats.counts[:], stats.sums[:] = 1, [[1, 1, 1, 1, 1, 1, 1, 0]]
         assert min_useful_score(stats, test_size=1) < 0 < min_useful_score(stats, test_size=1000)
+
+    def test_poor_candidates_do_not_widen_the_interval_of_good_ones(self):
+        """Scores of 0.96 differ less between splits than those of 0.6 do."""
+        stats = Stats.empty(fidelities=2, arms=20)
+        stats.counts[0], stats.sums[0], stats.squares[0] = 1, 0.6, 0.36
+        stats.counts[1, 0], stats.sums[1, 0], stats.squares[1, 0] = 5, 4.8, 4.608
+        known = split_error(stats, [1, 5], 5, 120)
+        assert 0 < known < split_error(stats, [1, 5], 5, 30)
+        stats.sums[0], stats.squares[0] = 0.96, 0.96**2
+        assert known == pytest.approx(split_error(stats, [1, 5], 5, 120))
 
     def test_twins_need_many_samples(self):
         def retired(test_size):
