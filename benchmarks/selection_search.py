@@ -33,6 +33,7 @@ from mfbandit.search.splits import Splits
 TASKS = DEVELOPED_ON | REPORTED
 RANDOM = 10  # candidates of random search
 MOST = 3.0  # spreads that a search may lose
+SERIES = "series"  # how the names of tasks begin whose data are other ones for each seed
 OURS, FULL, GRID = "MFSearchCV", "MFSearchCV, grid's capital", "GridSearchCV"
 HALVED, DRAWN, OPTUNA, SMAC = "HalvingGridSearchCV", "random, 10", "Optuna, Hyperband", "SMAC, Hyperband"
 
@@ -180,15 +181,22 @@ def judged(rows: list[Row]) -> dict[str, Any]:
         spread = float(means.max() - np.median(means))
         row["loss"] = min(MOST, float(means.max() - means[row["chosen"]]) / spread)
         if "low" in row:
-            row["covers"] = bool(row["low"] <= means[row["chosen"]] <= row["high"])
+            row["covers"] = bool(row["low"] <= of_own_data(rows, row) <= row["high"])
             row["width"] = (row["high"] - row["low"]) / spread
     return {"rows": rows, "broken": bars(rows)}
 
 
-def truth(rows: Sequence[Row], name: str) -> FloatArray:
-    """The mean score of each candidate over all seeds' grids; −∞ for one that failed."""
-    means = [row["means"] for row in rows if row["task"] == name and row["search"] == GRID]
+def truth(rows: Sequence[Row], name: str, seed: int | None = None) -> FloatArray:
+    """The mean score of each candidate over the grids of all seeds, or of one; −∞ for one that failed."""
+    grids = [row for row in rows if row["task"] == name and row["search"] == GRID]
+    means = [row["means"] for row in grids if seed is None or row["seed"] == seed]
     return np.nan_to_num(np.array(means), nan=-np.inf).mean(axis=0)
+
+
+def of_own_data(rows: Sequence[Row], row: Row) -> float:
+    """The true score of a search's choice on its own data: for a series these are the seed's."""
+    seed = row["seed"] if row["task"].startswith(SERIES) else None
+    return float(truth(rows, row["task"], seed)[row["chosen"]])
 
 
 def by_task(rows: Sequence[Row], search: str, what: str = "loss") -> dict[str, float]:
@@ -226,7 +234,7 @@ def bars(rows: Sequence[Row]) -> list[str]:
         stopped = [row for row in found if row["early"] and row["loss"] > 0]
         if len(stopped) > 0.01 * len(found):
             wrong.append(f"{search}: {len(stopped)} of {len(found)} runs stopped early and were wrong")
-    series = {task: loss for task, loss in by_task(rows, FULL).items() if task.startswith("series")}
+    series = {task: loss for task, loss in by_task(rows, FULL).items() if task.startswith(SERIES)}
     return wrong + [f"{task}: loses {loss:.2f} with the grid's capital" for task, loss in series.items() if loss > 0.05]
 
 

@@ -202,6 +202,18 @@ class TestSearch:
         assert found["rows"][0]["loss"] == 0
         assert "| small |" in selection_search.markdown(found)
 
+    @pytest.mark.parametrize(("task", "covers"), [("series", [True, False]), ("iris", [False, True])])
+    def test_an_interval_is_about_the_data_of_the_search(self, task, covers):
+        """Each seed has another piece of a series, and other splits of all other data."""
+        grids = [
+            {"task": task, "seed": seed, "search": "GridSearchCV", "chosen": 1, "means": [0.0, 0.5, 0.5 + seed / 5]}
+            for seed in (0, 1)
+        ]
+        ours = {"task": task, "search": "MFSearchCV", "chosen": 2, "early": False}
+        rows = [ours | {"seed": 0, "low": 0.4, "high": 0.55}, ours | {"seed": 1, "low": 0.55, "high": 0.65}]
+        found = selection_search.judged(grids + rows)["rows"]
+        assert [row["covers"] for row in found if "covers" in row] == covers
+
     def test_bars(self):
         def row(search, loss, **more):
             return {"task": "series", "search": search, "loss": loss} | more

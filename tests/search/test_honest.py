@@ -16,7 +16,7 @@ from sklearn.tree import DecisionTreeClassifier, DecisionTreeRegressor
 from mfbandit import MFSearchCV, MFTopTwo, Stats
 from mfbandit.search.fit_and_score import FitResult
 from mfbandit.search.scheduler import PlannedSplits
-from mfbandit.search.score_estimates import least_noise, min_useful_score
+from mfbandit.search.score_estimates import least_noise, min_useful_score, split_error
 from tests.search.test_scheduler import begun
 from tests.support.effort import effort
 
@@ -70,6 +70,16 @@ class TestTinyTestParts:
         stats = Stats.empty(fidelities=1, arms=8)
         stats.counts[:], stats.sums[:] = 1, [[1, 1, 1, 1, 1, 1, 1, 0]]
         assert min_useful_score(stats, test_size=1) < 0 < min_useful_score(stats, test_size=1000)
+
+    def test_poor_candidates_do_not_widen_the_interval_of_good_ones(self):
+        """Scores of 0.96 differ less between splits than those of 0.6 do."""
+        stats = Stats.empty(fidelities=2, arms=20)
+        stats.counts[0], stats.sums[0], stats.squares[0] = 1, 0.6, 0.36
+        stats.counts[1, 0], stats.sums[1, 0], stats.squares[1, 0] = 5, 4.8, 4.608
+        known = split_error(stats, [1, 5], 5, 120)
+        assert 0 < known < split_error(stats, [1, 5], 5, 30)
+        stats.sums[0], stats.squares[0] = 0.96, 0.96**2
+        assert known == pytest.approx(split_error(stats, [1, 5], 5, 120))
 
     def test_twins_need_many_samples(self):
         def retired(test_size):
@@ -173,6 +183,16 @@ def test_ties_go_to_the_first_candidate_listed(seed):
     assert search.best_index_ == 1
 
 
+@pytest.mark.parametrize("listed", [60, 90])
+def test_a_tie_is_one_however_often_each_was_fitted(listed):
+    x, y = make_classification(100, 6, random_state=0)
+    settings = [{"value": 0.3}] * (listed // 2) + [{"value": 0.7}] * (listed // 2)
+    search = MFSearchCV(Fixed(), candidates=settings, random_state=0, refit=False).fit(x, y)
+    plays = search.cv_results_["plays_at_1"][listed // 2 :]
+    assert len({*plays.tolist()}) > 2
+    assert search.best_index_ == listed // 2
+
+
 class TestSmallOnes:
     X, Y = make_classification(100, 6, random_state=0)
 
@@ -196,6 +216,8 @@ class TestSmallOnes:
         search = MFSearchCV(Fixed(), {"value": [0.1, 0.2]}, policy=MFTopTwo(7), capital=5)
         with pytest.raises(ValueError, match=r"policy must have the capital of the search, 5, got MFTopTwo\(capital=7"):
             search.fit(self.X, self.Y)
+        with pytest.raises(ValueError, match=r"policy must have the capital of the search, 10, got"):
+            search.set_params(capital="grid").fit(self.X, self.Y)
         assert search.set_params(capital=None).fit(self.X, self.Y).capital_ == 7
 
     def test_workers_are_a_number(self):

@@ -469,6 +469,12 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
         of_policy = self.policy.capital if isinstance(self.policy, MFTopTwo) else None
         if self.capital is None and of_policy is not None:
             return of_policy
+        capital = self._capital(arms, rungs, splits)
+        if of_policy is not None and of_policy != capital:
+            raise InvalidArgument(f"policy must have the capital of the search, {plain(capital)}, got {self.policy}")
+        return capital
+
+    def _capital(self, arms: int, rungs: Rungs, splits: Splits) -> float:
         if self._as_grid and self.cost == "samples":
             return float(arms * splits.n_splits)
         if self.capital is None or self._as_grid:
@@ -483,8 +489,6 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
                 f"capital must pay for one play of each of the {arms} candidates at the lowest fidelity, "
                 f"{plain(needed, 4)}, got {self.capital}"
             )
-        if of_policy is not None and of_policy != capital:
-            raise InvalidArgument(f"policy must have the capital of the search, {plain(capital)}, got {self.policy}")
         return capital
 
     def _checked_noise(self) -> Concentration | None:

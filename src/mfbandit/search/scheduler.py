@@ -31,6 +31,7 @@ DUPLICATE_PLAYS = 3  # with equal scores on the same splits, from which two cand
 DUPLICATE_ROWS = 300  # test samples of these plays: two that differ on 1 of 100 do so on one of them, at 95 %
 TOP_PLAYS_TO_END = 5  # of the best candidate at the highest fidelity, before a search may end early
 TIE = 1e-9  # of the spread of estimates: a difference that is rounding
+EQUAL_SCORES_TIE = 0.01  # the same between candidates with equal scores: one that comes of the number of their plays
 
 
 @dataclass(frozen=True)
@@ -268,7 +269,8 @@ class SearchScheduler:
     def best(self) -> int:
         """Return the candidate that the policy recommends, also among those that have seen all splits.
 
-        Of candidates that are as good, it is the first one listed.
+        Of candidates that are as good, it is the first one listed. So is one with the same score in all plays of the
+        best, if its estimate is only a little lower.
         """
         stats, policy = self._stats, self.experiment.policy
         best = int(policy.recommend(stats, self.experiment.fidelities))
@@ -276,8 +278,21 @@ class SearchScheduler:
             return best
         values = policy.index(stats, self.experiment.fidelities)
         known = stats.active & np.isfinite(values)
-        as_good = known & (values >= values[best] - TIE * float(np.ptp(values[known])))
-        return min([best, *np.flatnonzero(as_good).tolist()], key=self._order.__getitem__)
+        spread = float(np.ptp(values[known]))
+        as_good = known & (values >= values[best] - TIE * spread)
+        nearly = np.flatnonzero(known & (values >= values[best] - EQUAL_SCORES_TIE * spread)).tolist()
+        tied = [best, *np.flatnonzero(as_good).tolist(), *self._with_scores_of(best, nearly)]
+        return min(tied, key=self._order.__getitem__)
+
+    def _with_scores_of(self, arm: int, others: list[int]) -> list[int]:
+        """Return which of the others have made all plays of a candidate, with equal scores."""
+        if others == [arm]:
+            return []
+        scores: dict[int, dict[tuple[int, int], float]] = {one: {} for one in others}
+        for trial in self.trials:
+            if trial.arm in scores and not trial.outcome.failed:
+                scores[trial.arm][trial.fidelity, trial.split] = trial.outcome.score
+        return [one for one in others if scores[arm].items() <= scores[one].items()]
 
     def failures(self) -> list[str]:
         """Say of each candidate with failed fits at which fidelities, why, and whether it was dropped."""

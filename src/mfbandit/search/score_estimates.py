@@ -126,7 +126,7 @@ def split_error(
 
     With the variance σ² of a candidate's scores between splits, of which s² is not common to all candidates, and n
     splits seen, it is t·sqrt((σ² − s²)u/n); u is :func:`still_unknown`. A mean of n' test samples that is between 0 and
-    1 has σ² ≥ p(1 − p)/n'.
+    1 has σ² ≥ p(1 − p)/n'. Here p is the mean score at the highest fidelity with results.
 
     Args:
         stats: all results, as they were.
@@ -141,7 +141,8 @@ def split_error(
     (0.111, 0.056)
     """
     variance = float(noise_scales(stats)[-1]) ** 2
-    mean = float(stats.sums.sum() / max(1, stats.counts.sum()))
+    highest = int(np.flatnonzero(stats.counts.any(axis=1)).max(initial=0))  # all candidates are below: poor ones, too
+    mean = float(stats.sums[highest].sum() / max(1, stats.counts[highest].sum()))
     if test_size is not None and 0 <= mean <= 1:
         tested = test_size * max(1, int(stats.counts[-1].max()))
         share = (tested * mean + 1) / (tested + 2)
