@@ -102,6 +102,24 @@ class TwiceFirst(mfb.IndexPolicy):
         return mfb.CompiledIndex(twice_first, rises_with="log t")
 
 
+def dropping(cells, clock, _parameters):
+    n = cells.plays[-1]
+    if n == 0:
+        return math.inf
+    mean = cells.sums[-1] / n
+    return mean + math.sqrt(clock.log_t / n) if n <= 3 or mean > 0.5 else -math.inf
+
+
+@dataclass(frozen=True)
+class Dropping(mfb.IndexPolicy):
+    """A policy that gives up arms whose mean is low; in the end perhaps all."""
+
+    lazy: bool = True
+
+    def compiled(self, _fidelities):
+        return mfb.CompiledIndex(dropping, rises_with="log t" if self.lazy else None)
+
+
 def sampled(table, clock, parameters, _state):
     best, chosen = -math.inf, 0
     for k in range(clock.arms):
@@ -178,7 +196,17 @@ class Turns:
         return int((stats.active & stats.counts.any(axis=0)).argmax())
 
 
-POLICIES = [UCBV(), UCBV(lazy=False), Tightest(), ByCapital(), TwiceFirst(), Sampled(), Turns()]
+POLICIES = [
+    UCBV(),
+    UCBV(lazy=False),
+    Tightest(),
+    ByCapital(),
+    TwiceFirst(),
+    Dropping(),
+    Dropping(lazy=False),
+    Sampled(),
+    Turns(),
+]
 
 
 def problem_of(seed, arms, fidelities, bernoulli):
@@ -252,6 +280,26 @@ def not_a_number(cells, _clock, _parameters):
     return math.nan if cells.plays[-1] > 1 else -1.0 * cells.plays[-1]
 
 
+def stays_with_the_first(others):
+    def index(cells, clock, _parameters):
+        n = cells.plays[-1]
+        return others(clock) if n == 1 else 100.0 * n if n else math.inf
+
+    return index
+
+
+def no_number_later(clock):
+    return math.nan if clock.t > 40 else 50.0
+
+
+def lower_later(clock):
+    return 50.0 - clock.log_t
+
+
+unseen_nan = stays_with_the_first(no_number_later)
+unseen_fall = stays_with_the_first(lower_later)
+
+
 def too_high(cells, _clock, _parameters):
     return 7 if cells.plays.sum() else 0
 
@@ -289,6 +337,11 @@ class Different(UCBV):
         (mfb.CompiledIndex(falling, rises_with="log t"), r"index \(falling\) must only rise .* arm \d+ fell at t = "),
         (mfb.CompiledIndex(by_both, rises_with="log t"), r"index \(by_both\) must be a number or infinite, got NaN"),
         (mfb.CompiledIndex(not_a_number), r"index \(not_a_number\) must be a number or infinite, got NaN for arm 0"),
+        (
+            mfb.CompiledIndex(unseen_nan, rises_with="log t"),
+            r"index \(index\) must be a number or infinite, got NaN",
+        ),
+        (mfb.CompiledIndex(unseen_fall, rises_with="log t"), r"index \(index\) must only rise .* arm \d+ fell at t = "),
         (mfb.CompiledIndex(other_plays, too_high), r"fidelity \(too_high\) must return a fidelity from 0 to 1, got 7"),
         (mfb.CompiledIndex(with_text), r"index \(with_text\) must be a function that Numba can compile: "),
     ],

@@ -1,5 +1,6 @@
 """Arms in a heap by a key that bounds their index from above, and the search for the best index."""
 
+import math
 from typing import NamedTuple
 
 import numpy as np
@@ -12,6 +13,7 @@ from mfbandit.simulation.engines.lines import index
 SmallArray = NDArray[np.uint32]
 
 CHILDREN = 4  # of a node in the heap
+FIRST_BLOCK = 16.0  # plays for which the first keys are made
 
 
 class Heap(NamedTuple):
@@ -108,3 +110,11 @@ def search(
         value = index(intercepts, slopes, arm, u)
         if value > best or (value == best and arm < best_arm):
             place, best, best_arm = node, value, arm
+
+
+@compiled
+def next_block(block: float, awake: int, extra: int, n_arms: int, t: int) -> float:
+    """The length of the next block: longer where new keys cost more than the looks that they would have saved."""
+    factor = math.sqrt((7.0 * awake + 60.0) / (16.0 * extra + 1.0))
+    longest = max(n_arms / 8, t / 1000) + 16
+    return min(block * min(max(factor, 0.5), 2.0), longest)

@@ -26,9 +26,21 @@ import numpy as np
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.policies import MFUCB, UCB
 from mfbandit.problems import Problem
-from mfbandit.simulation.engines.heap import CHILDREN, Heap, SmallArray, empty_heap, heapify, search, sift_down, sift_up
+from mfbandit.simulation.engines.heap import (
+    CHILDREN,
+    FIRST_BLOCK,
+    Heap,
+    SmallArray,
+    empty_heap,
+    heapify,
+    next_block,
+    search,
+    sift_down,
+    sift_up,
+)
 from mfbandit.simulation.engines.interface import RAN_DRY, RUNNING, SPENT, RunState
 from mfbandit.simulation.engines.kernels import (
+    NEARLY,
     Generator,
     compiled,
     counting,
@@ -50,8 +62,6 @@ MadePlays: TypeAlias = tuple[IntArray, IntArray, IntArray]  # counts, tally and 
 
 TOO_LOW, AT_LIMIT = 10, 11  # why a block was left early, beside what a run's status can be
 HEAP_ARMS = 2048  # with no more arms than this all are awake, and twins are not worth their while
-NEARLY = 1 - 1e-9
-FIRST_BLOCK = 16.0  # plays
 
 
 class Blocks(NamedTuple):
@@ -162,14 +172,6 @@ def refile(
         keys[place] = key
         sift_up(keys, nodes, place)
     return size
-
-
-@compiled
-def next_block(block: float, awake: int, extra: int, n_arms: int, t: int) -> float:
-    """The length of the next block: longer where new keys cost more than the looks that they would have saved."""
-    factor = math.sqrt((7.0 * awake + 60.0) / (16.0 * extra + 1.0))
-    longest = max(n_arms / 8, t / 1000) + 16
-    return min(block * min(max(factor, 0.5), 2.0), longest)
 
 
 @compiled

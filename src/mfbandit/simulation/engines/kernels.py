@@ -22,6 +22,7 @@ with needed_for("simulate", "sim"):
     from numba import njit
 
 Generator = np.random.Generator
+NEARLY = 1 - 1e-9  # a share of a limit: up to there no rounding of a sum of costs can matter
 
 _OPTIONS: dict[str, Any] = {"cache": True, "nogil": True, "error_model": "numpy"}
 # Arrays belong to whoever called ``run_on``: only functions that make some of their own count references to them. In
@@ -79,6 +80,20 @@ def largest(values: FloatArray) -> int:
     return first
 
 
+@njit(**_BORROWING, fastmath={"nnan", "nsz"})
+def highest(values: FloatArray) -> float:
+    """The largest of values without NaN, in eight chains of comparisons that a processor makes at once."""
+    a = b = c = d = e = f = g = h = -np.inf
+    whole = len(values) // 8 * 8
+    for k in range(0, whole, 8):
+        a, b, c, d = max(a, values[k]), max(b, values[k + 1]), max(c, values[k + 2]), max(d, values[k + 3])
+        e, f, g, h = max(e, values[k + 4]), max(f, values[k + 5]), max(g, values[k + 6]), max(h, values[k + 7])
+    best = max(max(max(a, b), max(c, d)), max(max(e, f), max(g, h)))
+    for k in range(whole, len(values)):
+        best = max(best, values[k])
+    return best
+
+
 @compiled
 def total_cost(costs: FloatArray, tally: IntArray, m: int) -> tuple[float, float]:
     """Capital spent, and with one more play at m; by the same sum as core.spending."""
@@ -87,6 +102,15 @@ def total_cost(costs: FloatArray, tally: IntArray, m: int) -> tuple[float, float
         spent += costs[i] * tally[i]
         after += costs[i] * (tally[i] + (1 if i == m else 0))
     return spent, after
+
+
+@inlined
+def spent_on(costs: FloatArray, tally: IntArray) -> float:
+    """Capital spent; by the same sum as core.spending."""
+    spent = 0.0
+    for m in range(len(costs)):
+        spent += costs[m] * tally[m]
+    return spent
 
 
 @compiled
@@ -100,10 +124,12 @@ def record(truth: Truth, run: RunState, m: int) -> None:
     run.recorded[0] = at
 
 
-@compiled
+@inlined
 def affordable(truth: Truth, run: RunState, arm: int, m: int) -> bool:
     """Whether this play can be made; if not, the status says what is in the way."""
-    record(truth, run, m)
+    at = run.recorded[0]
+    if at == len(run.limits) or run.spent[0] + truth.costs[m] >= run.limits[at] * NEARLY:
+        record(truth, run, m)
     if run.recorded[0] == len(run.limits):
         run.status[0] = SPENT
     elif no_reward_left(truth, arm, m, run.counts[arm, m]):
@@ -126,8 +152,8 @@ def make_play(truth: Truth, run: RunState, arm: int, m: int, rng: Generator) -> 
     if t <= len(run.trace):
         run.trace[t - 1, 0], run.trace[t - 1, 1] = arm, m
     run.t[0] = t + 1
-    _, run.spent[0] = total_cost(truth.costs, run.tally, m)
     run.counts[arm, m] += 1
     run.tally[m] += 1
+    run.spent[0] = spent_on(truth.costs, run.tally)
     run.lost[0] += truth.losses[arm, m]
     return reward

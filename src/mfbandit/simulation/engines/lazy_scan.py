@@ -6,6 +6,8 @@ of plays, its *key*, bounds it from above until then. Keys are in a tree of maxi
 arms alone whose key reaches the best found so far: few.
 """
 
+import numpy as np
+
 from mfbandit._internal.typing import FloatArray
 from mfbandit.simulation.engines.interface import RunState
 from mfbandit.simulation.engines.kernels import inlined
@@ -17,8 +19,8 @@ KEY_MARGIN = 1e-11  # by which keys are too high: rounding need not keep the ord
 
 @inlined
 def key_of(index: float) -> float:
-    """The key of an arm whose index will be this at the end of the block: a little more."""
-    return index + KEY_MARGIN * (1 + abs(index))
+    """The key of an arm whose index will be this at the end of the block: a little more, unless it is infinite."""
+    return index + KEY_MARGIN * (1 + abs(index)) if index > -np.inf else index
 
 
 # Templates for ``binding.py``

@@ -11,9 +11,18 @@ import numpy as np
 
 from mfbandit._internal.typing import FloatArray, IntArray
 from mfbandit.policies.compiled import Clock, Parameters
-from mfbandit.simulation.engines.heap import Heap, empty_heap, heapify, search, sift_down, sift_up
+from mfbandit.simulation.engines.heap import (
+    FIRST_BLOCK,
+    Heap,
+    empty_heap,
+    heapify,
+    next_block,
+    search,
+    sift_down,
+    sift_up,
+)
 from mfbandit.simulation.engines.interface import RUNNING, RunState
-from mfbandit.simulation.engines.kernels import Generator
+from mfbandit.simulation.engines.kernels import Generator, inlined
 from mfbandit.simulation.engines.lazy_scan import key_of
 from mfbandit.simulation.engines.own_plays import (
     FELL,
@@ -26,8 +35,6 @@ from mfbandit.simulation.engines.own_plays import (
 )
 from mfbandit.simulation.engines.truth import Truth
 
-FIRST_BLOCK = 16.0  # plays
-
 
 class RisingState(NamedTuple):
     """What was learned, the heap, and where its block stands; arrays of one number each but for the first two."""
@@ -37,6 +44,7 @@ class RisingState(NamedTuple):
     end: FloatArray  # of the block, in plays or capital
     length: FloatArray  # of the block, in plays
     extra: IntArray  # looks beyond the first of each step in this block
+    compared: IntArray  # t at which all indices were last compared with their keys; again when t has doubled
 
 
 def no_heap(run: RunState) -> RisingState:
@@ -48,8 +56,8 @@ def no_heap(run: RunState) -> RisingState:
     >>> no_heap(begin_run(heap_ucb, paper_problem(3), UCB(), np.ones(1)).run).length.tolist()
     [16.0]
     """
-    learned, one = nothing_learned(run), np.ones(1)
-    return RisingState(learned, empty_heap(len(run.counts)), -np.inf * one, FIRST_BLOCK * one, np.zeros(1, np.int64))
+    learned, one, none = nothing_learned(run), np.ones(1), np.zeros(1, np.int64)
+    return RisingState(learned, empty_heap(len(run.counts)), -np.inf * one, FIRST_BLOCK * one, none, none.copy())
 
 
 def rises_with_capital() -> bool:
@@ -69,19 +77,39 @@ def time_of(run: RunState) -> float:
     return run.spent[0] if rises_with_capital() else float(run.t[0])
 
 
+@inlined
+def reason(value: float, key: float) -> int:
+    """Why an index is not at most its key."""
+    return NOT_A_NUMBER if math.isnan(value) or math.isnan(key) else FELL
+
+
 def begin_block(truth: Truth, parameters: Parameters, state: RisingState, run: RunState) -> None:
     """Make all keys anew; a block is longer where that costs more than the looks that it saves."""
     arms, t = len(state.learned.counts), run.t[0]
-    factor = math.sqrt((7.0 * arms + 60.0) / (16.0 * state.extra[0] + 1.0))
-    longest = max(arms / 8, t / 1000) + 16
-    length = min(state.length[0] * min(max(factor, 0.5), 2.0), longest)
+    length = next_block(state.length[0], arms, state.extra[0], arms, t)
     cost = run.spent[0] / (t - 1) if t > 1 else truth.costs[-1]
     end = run.spent[0] + length * cost if rises_with_capital() else float(t + int(length))
     state.length[0], state.end[0], state.extra[0] = length, end, 0
-    then = clock_at(end, arms)
+    then, wrong = clock_at(end, arms), False
     for k in range(arms):
-        state.heap.keys[k], state.heap.nodes[k] = key_of(value_of(state.learned, parameters, k, then)), k
+        key = key_of(value_of(state.learned, parameters, k, then))
+        state.heap.keys[k], state.heap.nodes[k] = key, k
+        wrong |= key != key  # noqa: PLR0124 - NaN alone is not itself
+    if wrong or t >= 2 * state.compared[0]:
+        state.compared[0] = t
+        compare(parameters, state, run)
     heapify(state.heap.keys, state.heap.nodes, arms)
+
+
+def compare(parameters: Parameters, state: RisingState, run: RunState) -> None:
+    """Stop if an arm's index is above its key, or one of them is not a number; keys are in the arms' order."""
+    arms, keys = len(state.learned.counts), state.heap.keys
+    now = clock_at(time_of(run), arms)
+    for k in range(arms):
+        value = value_of(state.learned, parameters, k, now)
+        if not value <= keys[k]:
+            stop(run, k, 0, reason(value, keys[k]))
+            return
 
 
 def first_pass(
@@ -109,20 +137,28 @@ def rise_on(
     keys, nodes, arms, stop_at = tree.keys, tree.nodes, len(learned.counts), run.t[0] + steps
     if end[0] == -np.inf:
         first_pass(truth, parameters, state, run, rng, stop_at)
+    then = clock_at(max(end[0], 1.0), arms)  # there may be no block yet
     while run.t[0] < stop_at and run.status[0] == RUNNING:
         if time_of(run) > end[0]:
             begin_block(truth, parameters, state, run)
+            then = clock_at(end[0], arms)
+            if run.status[0] != RUNNING:
+                return
         clock = clock_at(time_of(run), arms)
-        first = value_of(learned, parameters, nodes[0], clock)
-        place, best, looks = search(keys, nodes, arms, tree.stack, learned, parameters, clock, first)
-        extra[0] += looks
+        place, best = 0, value_of(learned, parameters, nodes[0], clock)
+        if max(max(keys[1], keys[2]), max(keys[3], keys[4])) >= best:
+            place, best, looks = search(keys, nodes, arms, tree.stack, learned, parameters, clock, best)
+            extra[0] += looks
         arm = nodes[place]
         if not keys[place] >= best:
-            stop(run, arm, 0, NOT_A_NUMBER if math.isnan(best + keys[place]) else FELL)
+            stop(run, arm, 0, reason(best, keys[place]))
             return
         if not play_arm(truth, parameters, learned, run, rng, arm, clock):
             return
-        key = key_of(value_of(learned, parameters, arm, clock_at(end[0], arms)))
+        key = key_of(value_of(learned, parameters, arm, then))
+        if math.isnan(key):
+            stop(run, arm, 0, NOT_A_NUMBER)
+            return
         sinks = key <= keys[place]
         keys[place] = key
         if sinks:

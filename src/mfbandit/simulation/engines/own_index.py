@@ -12,10 +12,11 @@ from mfbandit.simulation.engines.binding import NOT_COMPILED, Function, bind, jo
 from mfbandit.simulation.engines.interface import RunState
 from mfbandit.simulation.engines.kernels import Generator
 from mfbandit.simulation.engines.own_heap import RisingState, no_heap
-from mfbandit.simulation.engines.own_plays import Learned, cannot_compile, cells_at, check_stopped, nothing_learned
+from mfbandit.simulation.engines.own_plays import cannot_compile, cells_at, check_stopped, nothing_learned
+from mfbandit.simulation.engines.own_scan import ScanState, no_scan
 from mfbandit.simulation.engines.truth import Truth
 
-OwnState: TypeAlias = Learned | RisingState
+OwnState: TypeAlias = ScanState | RisingState
 
 
 @dataclass(frozen=True)
@@ -50,7 +51,7 @@ class OwnIndexEngine:
 
     def begin(self, _truth: Truth, run: RunState) -> OwnState:
         """Nothing is learned, and there is no heap."""
-        return nothing_learned(run) if self.rule.rises_with is None else no_heap(run)
+        return no_scan(run) if self.rule.rises_with is None else no_heap(run)
 
     def run_on(
         self, truth: Truth, parameters: Parameters, state: OwnState, run: RunState, rng: Generator, steps: int
@@ -76,11 +77,12 @@ def _kernel(index: Function, fidelity: Function | None, rises_with: Rise | None)
     value = join(own_plays.value_of, index_of=index)
     play = join(own_plays.play_arm, fidelity_of=own_plays.fidelity_of if fidelity is None else fidelity)
     if rises_with is None:
-        return bind(own_scan.scan_on, value_of=value, play_arm=play)
+        return bind(own_scan.scan_on, evaluate=join(own_scan.evaluate, value_of=value), play_arm=play)
     by_capital = join(_yes if rises_with == "capital" else own_heap.rises_with_capital)
     now = {"clock_at": join(own_heap.clock_at, rises_with_capital=by_capital), "rises_with_capital": by_capital}
-    begin = join(own_heap.begin_block, value_of=value, **now)
     time_of = join(own_heap.time_of, rises_with_capital=by_capital)
+    compare = join(own_heap.compare, value_of=value, time_of=time_of, **now)
+    begin = join(own_heap.begin_block, value_of=value, compare=compare, **now)
     common = {"value_of": value, "play_arm": play, "begin_block": begin, "time_of": time_of, **now}
     return bind(
         own_heap.rise_on,
