@@ -16,7 +16,8 @@ class Auto(Bayes):
         self.biases: Any = None if fidelities.biases is None else [fidelities.known_biases[m] for m in self.rows]
         self.told: Any = None if fidelities.concentration is None else [fidelities.tails[m] for m in self.rows]
         self.looks = 5 if self.told is None else 0
-        self.guarded = self.owed = 0
+        self.guarded = self.owed = self.tests = 0
+        self.doubt = 0.0
 
     def spent(self):
         total = 0.0
@@ -37,15 +38,49 @@ class Auto(Bayes):
             for _ in range(5):
                 self.em_step()
             self.fitted_at = spent
+            self.doubt = self.doubts()
         elif self.owed and r == len(self.rows) - 1:
             self.guarded += 1
         looks = spent / self.costs[-1] / self.arms
-        due = {"light": 4.5 * math.sqrt(looks / self.arms), "strict": 2 * math.sqrt(looks * self.arms), "off": 0}
+        due = {"light": 3 * math.sqrt(looks / self.arms), "strict": 2 * math.sqrt(looks * self.arms), "off": 0}
         self.owed = max(0, math.floor(due[self.guard]) - self.guarded)
         if self.fitted_at < spent and spent >= 1.01 * self.fitted_at:
             self.fit_noise()
             self.em_step()
             self.fitted_at = spent
+            self.doubt = self.doubts()
+        blind, late = min(self.doubt / 0.6, 1), min(looks / (2 * self.arms), 1)
+        early = 2 * (blind * blind * blind) * math.sqrt(looks * self.arms)
+        self.tests = math.floor(min(early + late * late * self.arms, self.arms)) if self.guard == "light" else 0
+
+    def doubts(self):
+        """How little lower fidelities tell of the highest."""
+        found = [self.believed(k) for k in range(self.arms)]
+        unsure = [deviation * deviation for k, (_, _, _, deviation) in enumerate(found) if not self.counts[-1][k]]
+        mean = 0.0
+        for value, *_ in found:
+            mean += value
+        mean /= self.arms
+        spread = away = 0.0
+        for value, *_ in found:
+            spread += (value - mean) * (value - mean)
+        for variance in unsure:
+            away += variance
+        spread, away = spread / self.arms, away / max(len(unsure), 1)
+        return away / (away + spread) if away + spread else 0.0
+
+    def believed(self, k):
+        """Value, least and largest plausible mean, and deviation."""
+        _, _, means, variances = self.filter(k)
+        seen = [r for r in range(len(self.rows)) if self.counts[r][k]]
+        biases = self.biases or [0.0] * len(self.rows)
+        mean = [self.sums[r][k] / self.counts[r][k] if r in seen else 0 for r in range(len(self.rows))]
+        low = max(mean[r] - biases[r] - 2 * self.width(r, k) for r in seen)
+        high = min(mean[r] + biases[r] + 2 * self.width(r, k) for r in seen)
+        value = means[-1]
+        if self.biases is not None:
+            value = (low + high) / 2 if low > high else min(max(value, low), high)
+        return value, low, high, math.sqrt(variances[-1])
 
     def fit_noise(self):
         if self.told is None:
@@ -212,23 +247,19 @@ class Auto(Bayes):
         ratios = [1 + ratio for ratio in level_ratios(padded, self.all_costs)]
         lows, highs, values, deviations, index = [], [], [], [], []
         for k in range(self.arms):
-            _, _, means, variances = self.filter(k)
-            seen = [r for r in range(len(self.rows)) if self.counts[r][k]]
-            biases = self.biases or [0.0] * len(self.rows)
-            mean = [self.sums[r][k] / self.counts[r][k] if r in seen else 0 for r in range(len(self.rows))]
-            lows.append(max(mean[r] - biases[r] - 2 * self.width(r, k) for r in seen))
-            highs.append(min(mean[r] + biases[r] + 2 * self.width(r, k) for r in seen))
-            value = means[-1]
-            if self.biases is not None:
-                empty = lows[k] > highs[k]
-                value = (lows[k] + highs[k]) / 2 if empty else min(max(value, lows[k]), highs[k])
+            value, low, high, deviation = self.believed(k)
+            lows.append(low)
+            highs.append(high)
             values.append(value)
-            deviations.append(math.sqrt(variances[-1]))
-            index.append(value + deviations[k] * self.far(k, ratios[k]))
+            deviations.append(deviation)
+            index.append(value + deviation * self.far(k, ratios[k]))
             if self.biases is not None:
                 index[k] = min(index[k], self.bound(k, math.log(ratios[k])))
         if self.owed:
             return self.guards_arm(values, lows, highs), self.rows[-1]
+        untested = [k for k in self.not_ruled_out(lows, highs) if not self.counts[-1][k]]
+        if untested and sum(n > 0 for n in self.counts[-1]) < self.tests:
+            return max(untested, key=lambda k: (values[k], -k)), self.rows[-1]
         arm, leader = index.index(max(index)), values.index(max(values))
         if arm == leader and self.biases is None:
             return arm, self.rows[-1]
@@ -237,10 +268,12 @@ class Auto(Bayes):
             row = self.by_bounds(arm, min(values[leader], index[arm]), ratios[arm], values[arm], deviations[arm])
         return arm, self.rows[self.most_telling(arm) if row < 0 else row]
 
+    def not_ruled_out(self, lows, highs):
+        every = list(range(self.arms))
+        return every if self.biases is None else [k for k in every if highs[k] >= max(lows)] or every
+
     def guards_arm(self, values, lows, highs):
-        allowed = list(range(self.arms))
-        if self.biases is not None:
-            allowed = [k for k in allowed if highs[k] >= max(lows)] or allowed
+        allowed = self.not_ruled_out(lows, highs)
         untested = [k for k in allowed if self.counts[-1][k] == 0]
         if untested:
             return max(untested, key=lambda k: (values[k], -k))

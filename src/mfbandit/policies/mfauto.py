@@ -11,13 +11,16 @@ from mfbandit.core import Fidelities, Stats, safest
 from mfbandit.errors import InvalidArgument
 from mfbandit.policies.auto_beliefs import Beliefs
 from mfbandit.policies.exploration import total_spent
-from mfbandit.policies.gaussian_chain import INTERVAL_DEVIATIONS, GaussianChain
+from mfbandit.policies.gaussian_chain import INTERVAL_DEVIATIONS, GaussianChain, total
 from mfbandit.policies.kept_arms import KeptArms
 from mfbandit.policies.opening import fewest_plays, opening_arm, ready_to_fit
 from mfbandit.policies.robust_chain import ChainModel, first_chain, refit_chain
 
 GUARDS = ("light", "strict", "off")
-LIGHT_GUARD, STRICT_GUARD = 4.5, 2.0  # factors of the number of guard plays
+LIGHT_GUARD, STRICT_GUARD = 3.0, 2.0  # factors of the number of guard plays
+TESTED = 2.0  # factor of the number of arms to test at the highest fidelity, where lower ones tell nothing
+DOUBTFUL = 0.6  # share of what is not known, from which lower fidelities tell nothing
+ALL_TESTED = 2.0  # all arms are tested when so many times K plays of each could have been paid
 CHEAPER = 2.0  # a fidelity is used if it is at least so many times cheaper than the highest
 SECOND_LOOKS = 5  # arms that are played twice at first, where the noise is learned
 FIRST_EM_STEPS = 5  # for the first fit; a later fit makes one
@@ -35,6 +38,8 @@ class MFAutoMemory(GaussianChain):
         tops: the number of results at the highest fidelity.
         guarded: guard plays that were made.
         owed: guard plays to make next.
+        doubt: how little lower fidelities tell of the highest, from 0 to 1 (:func:`doubt_of`).
+        tested: how many arms should have a result at the highest fidelity.
         kept: what follows for each arm, kept between plays; a new one for each fit.
     """
 
@@ -42,6 +47,8 @@ class MFAutoMemory(GaussianChain):
     tops: int
     guarded: int
     owed: int
+    doubt: float
+    tested: int
     kept: KeptArms = field(default_factory=KeptArms)
 
 
@@ -66,7 +73,8 @@ class MFAuto:
 
     Args:
         guard: how often step 4 is done when S is worth r plays of every arm at the highest fidelity. ``"light"``:
-            4.5·sqrt(r/K) plays; it costs little. ``"strict"``: 2·sqrt(r·K) plays; the worst cases are far better, and
+            3·sqrt(r/K) plays, and more while arms are untested there, if lower fidelities tell little of it
+            (:func:`arms_to_test`). It costs little. ``"strict"``: 2·sqrt(r·K) plays; the worst cases are better, and
             usual ones are worse. ``"off"``: never.
 
     >>> MFAuto().choose(Stats.empty(fidelities=2, arms=3), Fidelities(costs=[1, 10]))
@@ -92,12 +100,11 @@ class MFAuto:
         guarded = memory.guarded + min(memory.owed, max(0, tops - memory.tops))
         owed = max(0, self._guard_plays(told, fidelities, spent) - guarded)
         memory = replace(memory, tops=tops, guarded=guarded, owed=owed)
-        if spent < REFIT_GROWTH * memory.spent:
-            return memory
-        model = chain_model(fidelities)
-        return _looked_up(
-            refit_chain(replace(memory, spent=spent, kept=KeptArms()), model, told), model, told, fidelities
-        )
+        if spent >= REFIT_GROWTH * memory.spent:
+            model = chain_model(fidelities)
+            memory = refit_chain(replace(memory, spent=spent, kept=KeptArms()), model, told)
+            memory = _looked_up(memory, model, told, fidelities)
+        return replace(memory, tested=self._arms_to_test(told, fidelities, spent, memory.doubt))
 
     def choose(self, stats: Stats, fidelities: Fidelities) -> tuple[int, int]:
         """Choose the arm with the largest index and its fidelity, or what the guard plays."""
@@ -112,6 +119,9 @@ class MFAuto:
             return fewest_plays(stats, lowest), lowest
         if memory.owed > int(stats.pending[-1].sum()):
             return _guarded(beliefs, stats), highest
+        untested = _untested(beliefs, stats, memory.tested)
+        if untested is not None:
+            return untested, highest
         arm, upper = beliefs.most_promising()
         leader = beliefs.leader
         if beliefs.biases is None and arm == leader:
@@ -164,11 +174,15 @@ class MFAuto:
             return None
         steps, noise = np.zeros(len(model.rows) - 1), np.zeros(len(model.rows))
         owed = self._guard_plays(told, fidelities, spent)
-        empty = MFAutoMemory(0.0, 0.0, steps, steps, steps, noise, spent, tops, 0, owed)
-        return _looked_up(first_chain(empty, model, told, FIRST_EM_STEPS), model, told, fidelities)
+        empty = MFAutoMemory(0.0, 0.0, steps, steps, steps, noise, spent, tops, 0, owed, 0.0, 0)
+        memory = _looked_up(first_chain(empty, model, told, FIRST_EM_STEPS), model, told, fidelities)
+        return replace(memory, tested=self._arms_to_test(told, fidelities, spent, memory.doubt))
 
     def _guard_plays(self, told: Stats, fidelities: Fidelities, spent: float) -> int:
-        return guard_plays(GUARDS.index(self.guard), max(1, int(told.active.sum())), spent / fidelities.costs[-1])
+        return guard_plays(GUARDS.index(self.guard), _active_arms(told), spent / fidelities.costs[-1])
+
+    def _arms_to_test(self, told: Stats, fidelities: Fidelities, spent: float, doubt: float) -> int:
+        return arms_to_test(GUARDS.index(self.guard), _active_arms(told), spent / fidelities.costs[-1], doubt)
 
 
 def guard_plays(guard: int, arms: int, spent: float) -> int:
@@ -180,12 +194,54 @@ def guard_plays(guard: int, arms: int, spent: float) -> int:
         spent: S/λ_M.
 
     >>> guard_plays(0, 100, 10_000.0), guard_plays(1, 100, 10_000.0), guard_plays(2, 100, 10_000.0)
-    (4, 200, 0)
+    (3, 200, 0)
     """
     looks = spent / arms
     if guard == 0:
         return int(LIGHT_GUARD * math.sqrt(looks / arms))
     return int(STRICT_GUARD * math.sqrt(looks * arms)) if guard == 1 else 0
+
+
+def arms_to_test(guard: int, arms: int, spent: float, doubt: float) -> int:
+    """Compute how many arms the light guard wants to have a result at the highest fidelity.
+
+    Where lower fidelities tell little, a round of tests is worth its cost, and comes early. Else it comes late, when it
+    costs a small share of the capital: r = S/(Kλ_M) is then 2K.
+
+    Args:
+        guard: the position in ``GUARDS``.
+        arms: K.
+        spent: S/λ_M.
+        doubt: of the newest fit (:func:`doubt_of`).
+
+    >>> [arms_to_test(0, 100, 900.0, doubt) for doubt in (0.1, 0.3, 0.9)], arms_to_test(0, 100, 20_000.0, 0.1)
+    ([0, 7, 60], 100)
+    """
+    if guard != 0:
+        return 0
+    looks = spent / arms
+    blind, late = min(doubt / DOUBTFUL, 1.0), min(looks / (ALL_TESTED * arms), 1.0)
+    early = TESTED * (blind * blind * blind) * math.sqrt(looks * arms)
+    return int(min(early + late * late * arms, 1.0 * arms))
+
+
+def doubt_of(values: FloatArray, deviations: FloatArray) -> float:
+    """Compute how little lower fidelities tell of the highest.
+
+    That is what is not known of an untested arm, as a share of that and of what makes arms differ.
+
+    Args:
+        values: E μ^(M) of all arms that were played.
+        deviations: of μ^(M), for those that were never played at the highest fidelity.
+
+    >>> doubt_of(np.array([0.0, 2.0]), np.array([1.0])), doubt_of(np.array([0.0, 2.0]), np.array([]))
+    (0.5, 0.0)
+    """
+    with np.errstate(over="ignore"):
+        off = values - total(values) / len(values)
+        spread = total(off * off) / len(values)
+        unsure = total(deviations * deviations) / max(len(deviations), 1)
+    return unsure / (unsure + spread) if 0.0 < unsure + spread < math.inf else 0.0
 
 
 def used_fidelities(fidelities: Fidelities) -> list[int]:
@@ -215,24 +271,45 @@ def chain_model(fidelities: Fidelities) -> ChainModel:
 
 
 def _looked_up(memory: MFAutoMemory, model: ChainModel, told: Stats, fidelities: Fidelities) -> MFAutoMemory:
-    """Compute what follows for all arms now, so that the next ask need not wait for it."""
-    Beliefs(memory, memory.kept, model, told, fidelities)
-    return memory
+    """Compute what follows for all arms now, so that the next ask need not wait for it; and the doubt."""
+    beliefs = Beliefs(memory, memory.kept, model, told, fidelities)
+    untested = beliefs.seen & (told.counts[-1] == 0)
+    if not beliefs.seen.any():
+        return replace(memory, doubt=0.0)
+    return replace(memory, doubt=doubt_of(beliefs.values[beliefs.seen], beliefs.deviations[untested]))
 
 
 def _second_looks(fidelities: Fidelities) -> int:
     return SECOND_LOOKS if fidelities.concentration is None else 0
 
 
+def _active_arms(told: Stats) -> int:
+    return max(1, int(told.active.sum()))
+
+
+def _allowed(beliefs: Beliefs) -> BoolArray:
+    """Return the arms that the told biases do not rule out; all if they rule out every one."""
+    seen: BoolArray = beliefs.seen
+    if beliefs.biases is None:
+        return seen
+    allowed: BoolArray = seen & (beliefs.highs >= float(beliefs.lows[seen].max()))
+    return allowed if allowed.any() else seen
+
+
+def _untested(beliefs: Beliefs, stats: Stats, due: int) -> int | None:
+    """Return the best arm never played at the highest fidelity, if fewer than are due were."""
+    tested = stats.active & (stats.observations[-1] > 0)
+    if tested.sum() >= due:
+        return None
+    untested = _allowed(beliefs) & ~tested
+    return int(np.where(untested, beliefs.values, -np.inf).argmax()) if untested.any() else None
+
+
 def _guarded(beliefs: Beliefs, stats: Stats) -> int:
     """Return the arm that the guard plays, not one that the told biases rule out."""
     plays, results = stats.observations[-1], stats.counts[-1]
     effort = math.sqrt(2.0 * math.log(int(plays.sum()) + 2.0))
-    allowed = beliefs.seen
-    if beliefs.biases is not None:
-        lowest = float(beliefs.lows[beliefs.seen].max())
-        allowed = allowed & (beliefs.highs >= lowest)
-        allowed = allowed if allowed.any() else beliefs.seen
+    allowed = _allowed(beliefs)
     untested = allowed & (plays == 0)
     if untested.any():
         return int(np.where(untested, beliefs.values, -np.inf).argmax())

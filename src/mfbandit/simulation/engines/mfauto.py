@@ -48,6 +48,7 @@ from mfbandit.simulation.engines.truth import Truth
 __all__ = ["begin", "prepare", "run_on", "supports", "used"]
 
 guard_plays = compiled(mfauto.guard_plays)
+arms_to_test = compiled(mfauto.arms_to_test)
 
 
 class AutoRule(NamedTuple):
@@ -79,10 +80,12 @@ class AutoSchedule(NamedTuple):
 
     fitted_at: FloatArray  # capital spent at the last fit
     block_end: FloatArray  # capital up to which keys hold
+    doubt: FloatArray  # of the last fit
     fitted: IntArray  # 1 once it was
     tops: IntArray  # results at the highest fidelity
     guarded: IntArray  # plays of the guard
     owed: IntArray
+    tested: IntArray  # arms with a result at the highest fidelity
 
 
 class AutoState(NamedTuple):
@@ -174,7 +177,7 @@ def begin(_truth: Truth, run: RunState) -> AutoState:
             np.full((k, r), np.inf),
         ),
         Tails(*(np.zeros(r) for _ in range(4))),
-        AutoSchedule(np.zeros(1), np.zeros(1), *(np.zeros(1, np.int64) for _ in range(4))),
+        AutoSchedule(np.zeros(1), np.zeros(1), np.zeros(1), *(np.zeros(1, np.int64) for _ in range(5))),
     )
 
 
@@ -233,6 +236,24 @@ def index(rule: AutoRule, state: AutoState, _run: RunState, arm: int, spent: flo
 
 
 @compiled
+def doubt_of(state: AutoState) -> float:
+    """What is not known of an untested arm, as a share of that and of what makes arms differ."""
+    arms, counts, n, last = state.arms, state.told.counts, len(state.told.counts), state.told.counts.shape[1] - 1
+    added, unsure, squares, untested = 0.0, 0.0, 0.0, 0
+    for k in range(n):
+        added += value_at(arms.values, k)
+        if counts[k, last] == 0:
+            unsure += arms.deviations[k] * arms.deviations[k]
+            untested += 1
+    mean = added / n
+    for k in range(n):
+        off = value_at(arms.values, k) - mean
+        squares += off * off
+    spread, unsure = squares / n, unsure / max(untested, 1)
+    return unsure / (unsure + spread) if 0.0 < unsure + spread < np.inf else 0.0
+
+
+@compiled
 def renew(rule: AutoRule, state: AutoState, run: RunState, fitted: bool) -> None:
     """A new block, with new keys for all arms; new values, too, if the chain was fitted anew."""
     arms, end = state.arms, run.spent[0] * BLOCK_GROWTH
@@ -244,9 +265,30 @@ def renew(rule: AutoRule, state: AutoState, run: RunState, fitted: bool) -> None
         put(arms.keys, k, key_of(index(rule, state, run, k, end)))
     rebuild(arms.values)
     rebuild(arms.keys)
+    if fitted:
+        state.schedule.doubt[0] = doubt_of(state)
 
 
 search = join(lazy_scan.search, index=index)
+
+
+@compiled
+def untested_arm(rule: AutoRule, state: AutoState) -> int:
+    """The arm with the largest value among those never played at the highest fidelity and not ruled out; −1 if none."""
+    arms, told, last = state.arms, state.told, len(rule.costs) - 1
+    lowest, any_allowed = -np.inf, not rule.model.steps_told
+    for k in range(len(told.counts)):
+        lowest = max(lowest, arms.lows[k])
+    for k in range(len(told.counts)):
+        any_allowed = any_allowed or arms.highs[k] >= lowest
+    chosen, best = -1, -np.inf
+    for k in range(len(told.counts)):
+        if told.counts[k, last] > 0 or (rule.model.steps_told and any_allowed and not arms.highs[k] >= lowest):
+            continue
+        value = value_at(arms.values, k)
+        if chosen < 0 or value > best:
+            chosen, best = k, value
+    return chosen
 
 
 @compiled
@@ -272,6 +314,16 @@ def guarded_arm(rule: AutoRule, state: AutoState) -> int:
             chosen, best = k, value
         untested = untested or n == 0
     return chosen
+
+
+@compiled
+def due_arm(rule: AutoRule, state: AutoState, run: RunState) -> int:
+    """The arm that the guard plays now; −1 if it plays none."""
+    schedule = state.schedule
+    if schedule.owed[0] > 0:
+        return guarded_arm(rule, state)
+    due = arms_to_test(rule.guard, len(run.counts), run.spent[0] / rule.costs[-1], schedule.doubt[0])
+    return untested_arm(rule, state) if schedule.tested[0] < due else -1
 
 
 @compiled
@@ -306,8 +358,9 @@ def choose(rule: AutoRule, state: AutoState, run: RunState) -> tuple[int, int]:
         return t - 1, 0
     if state.schedule.fitted[0] == 0:
         return second_look(state.told), 0
-    if state.schedule.owed[0] > 0:
-        return guarded_arm(rule, state), last
+    arm = due_arm(rule, state, run)
+    if arm >= 0:
+        return arm, last
     arm, highest = search(rule, state, run, state.arms.keys, run.spent[0])
     leader = first_largest(state.arms.values)
     if arm == leader and not rule.model.steps_told:
@@ -356,6 +409,8 @@ def learn(rule: AutoRule, state: AutoState, run: RunState, arm: int, m: int, rew
     """Take in a reward, fit the chain anew if it is time, and keep the keys up."""
     told, schedule = state.told, state.schedule
     told.squares[arm, m] += reward * reward
+    if m == len(rule.costs) - 1 and told.counts[arm, m] == 1:
+        schedule.tested[0] += 1
     if rule.model.ranged[m]:
         take_in(rule.tails, told.counts, told.sums, state.arms.means, arm, m, reward)
     else:
