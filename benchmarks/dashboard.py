@@ -6,8 +6,7 @@ The page is of an experiment with 1,000 arms and 1,000,000 results, and asks for
 does. With --every-page, those of all arms, of one arm, of two arms and of events are open as well, and ask every two
 seconds. Server, clients and the page share the machine; rounds are interleaved, each with the page beside one without,
 and the median of their ratios counts. What an update takes of the server's processor is what rounds with the page
-took more than their results alone would have; all pages together take their share of a core. Exits with 1 if a target
-is missed.
+took more than their results alone would have. Exits with 1 if a target is missed.
 
 With --steady, so many results a second are told, with the page and without, far fewer than the server could take. The
 processor time that the page takes is then all that differs. A busy server has one core for Python, so that the share of
@@ -76,7 +75,6 @@ def _busily(options: argparse.Namespace) -> int:
         "tells/s, nobody looks": statistics.median(one.per_second for one in alone),
         "tells/s, pages are open": statistics.median(one.per_second for one in watched),
         "processor of an update, ms": 1e3 * sum(_more(*pair) for pair in pairs) / len(waits),
-        "all pages, % of a core": 100 * sum(_more(*pair) for pair in pairs) / (options.rounds * options.seconds),
         "an update of the page, p50 ms": float(np.percentile(waits, 50)) * 1e3,
         "an update of the page, p95 ms": float(np.percentile(waits, 95)) * 1e3,
     }

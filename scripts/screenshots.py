@@ -57,7 +57,7 @@ def main() -> int:
         browser = playwright.chromium.launch(
             executable_path=program, args=["--no-sandbox", "--force-color-profile=srgb"]
         )
-        _take(browser, url, "experiment", "", options.out / f"dashboard-{ON_THE_WAY}.png", TOP_HEIGHT)
+        _take(browser, url, "experiment", "", options.out / f"dashboard-{ON_THE_WAY}.png", TOP_HEIGHT, ready="#sure")
         _wait(url, lambda status: status["state"] == "decided")
         _take_part(url)
         _draw_charts(browser, url)
@@ -101,15 +101,21 @@ def _draw_charts(browser: Browser, url: str) -> None:
     """Keep a page open until its charts are computed, which is done bit by bit."""
     page = browser.new_page()
     page.goto(f"{url}/experiments/ads")
-    page.locator(".leader-strip").wait_for(timeout=1000 * TREND_SECONDS)
-    page.get_by_text("The rest is being computed.").wait_for(state="detached", timeout=1000 * TREND_SECONDS)
+    ends = time.monotonic() + TREND_SECONDS
+    while not page.locator("svg.chart").count() or page.get_by_text("The rest is being computed.").count():
+        if time.monotonic() > ends:
+            raise RuntimeError(f"the charts were not whole after {TREND_SECONDS} s")
+        page.wait_for_timeout(UPDATE_MILLISECONDS)
     page.close()
 
 
-def _take(browser: Browser, url: str, name: str, look: str, path: Path, tallest: int = 10_000) -> None:
+def _take(
+    browser: Browser, url: str, name: str, look: str, path: Path, tallest: int = 10_000, ready: str = "main"
+) -> None:
     colours, width = LOOKS[look]
     page = browser.new_page(color_scheme=colours, viewport={"width": width, "height": 800})
     page.goto(url + PAGES[name])
+    page.locator(ready).wait_for()
     page.wait_for_timeout(UPDATE_MILLISECONDS)
     tall = int(page.evaluate("document.querySelector('main').getBoundingClientRect().bottom"))
     height = min(tall, TALLEST[width], tallest)
