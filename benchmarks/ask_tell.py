@@ -1,6 +1,7 @@
 """What asking and telling costs, beside a bare NumPy evaluation of the index, and what the import costs.
 
-Ratios of medians over interleaved rounds in one process; the imports in fresh processes, interleaved too.
+Ratios of medians over interleaved rounds in one process, in its processor time, as other work on the machine is not
+ours; the imports in fresh processes, interleaved too.
 """
 
 import json
@@ -24,11 +25,11 @@ NEEDED = "import mfbandit as m; m.Experiment, m.MFUCB, m.Fidelities, m.Bounded"
 
 
 def seconds(call: Callable[[], object], repeats: int) -> float:
-    """Mean time of one call."""
-    start = time.perf_counter()
+    """Mean processor time of one call."""
+    start = time.process_time()
     for _ in range(repeats):
         call()
-    return (time.perf_counter() - start) / repeats
+    return (time.process_time() - start) / repeats
 
 
 def warm_experiment(problem: mfb.Problem, plays: int) -> mfb.Experiment:

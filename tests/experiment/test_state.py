@@ -37,7 +37,7 @@ from mfbandit.experiment.log_check import check_possible
 from mfbandit.experiment.serialization import fidelities_record
 from mfbandit.experiment.state import State
 from tests.support.effort import examples
-from tests.support.logs import ARMS, POLICIES, begun, logs
+from tests.support.logs import ARMS, FIDELITIES, POLICIES, begun, logs
 
 
 def state():
@@ -185,6 +185,18 @@ def test_many_events_at_once_give_the_same_bits_as_one_by_one(policy, data):
     twice.apply_all(PackedLog.of_records(records[:cut]))
     twice.apply_all(PackedLog.of_records(records[cut:]))
     assert everything(twice) == everything(single)
+
+
+@settings(max_examples=examples(60))
+@given(logs())
+def test_what_is_kept_up_for_bounds_is_what_would_be_computed_anew(records):
+    made = State(UCB(), FIDELITIES, ARMS, 1e6)
+    for record in records:
+        made.apply(record.event)
+        shown, anew = made.stats, made.stats.copy()
+        for name in ("means_or_infinity", "root_observations", "observations", "time"):
+            assert np.array_equal(getattr(shown, name), getattr(anew, name)), name
+        assert not shown.means_or_infinity.flags.writeable or made.blocks is not None
 
 
 @pytest.mark.no_cover

@@ -101,10 +101,8 @@ def upper_bounds(stats: Stats, fidelities: Fidelities, rho: float) -> FloatArray
     if fidelities.are_rates:
         return kl_upper_bounds(stats, fidelities, rho)
     with np.errstate(divide="ignore", invalid="ignore"):  # entered once, as it takes as long as an array operation
-        bounds = stats.sums / stats.counts
-        bounds += fidelities.bias_column
+        bounds: FloatArray = stats.means_or_infinity + fidelities.bias_column
         bounds += _widths(stats.observations, stats.root_observations, stats.time, fidelities, rho)
-    np.putmask(bounds, stats.counts == 0, np.inf)
     return bounds
 
 

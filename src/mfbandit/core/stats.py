@@ -130,6 +130,15 @@ class Stats:
         roots: FloatArray = np.sqrt(self.observations)
         return roots
 
+    @cached_property
+    def means_or_infinity(self) -> FloatArray:
+        """X̄, infinite where there is no result; shape (M, K).
+
+        >>> Stats.empty(fidelities=1, arms=1).means_or_infinity.tolist()
+        [[inf]]
+        """
+        return means_or_infinity(self.counts, self.sums)
+
     @property
     def freedom(self) -> IntArray:
         """The degrees of freedom of the squares around the mean; shape (M, K), 0 where nothing is known of the spread.
@@ -278,3 +287,18 @@ class Stats:
 
     def _changed(self, arrays: dict[str, Any]) -> "Stats":
         return Stats(**arrays, memory=self.memory)
+
+
+def means_or_infinity(counts: IntArray, sums: FloatArray) -> FloatArray:
+    """Compute X̄, infinite where there is no result.
+
+    Args:
+        counts: T, the number of observations.
+        sums: their sum.
+
+    >>> means_or_infinity(np.array([0, 4]), np.array([0.0, 3.0])).tolist()
+    [inf, 0.75]
+    """
+    found: FloatArray = np.full(counts.shape, np.inf)
+    np.divide(sums, counts, out=found, where=counts > 0)
+    return found

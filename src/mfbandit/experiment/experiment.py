@@ -207,6 +207,7 @@ class Experiment:
         self._decisions = Decisions(self)
         self._kept_lift = KeptLift()
         self._opened: Opened | None = None  # what the next ask says first
+        self._latest: tuple[object, int] = (object(), -1)  # the play that was asked for last, and its number
 
     def __repr__(self) -> str:
         results = len(self._state.plays) - len(self._state.pending)
@@ -1378,7 +1379,9 @@ class Experiment:
             self._say_opened()
         number = len(state.plays)
         self._add(Asked(number, arm, fidelity))
-        return self.play(number)
+        play = self.play(number)
+        self._latest = play, number
+        return play
 
     def _decided_text(self, decided: Decided) -> str:
         said = decision_text(decided, self._state.labels[decided.arm])
@@ -1425,6 +1428,8 @@ class Experiment:
         return len(self._state.labels) - len(self._state.retired)
 
     def _number(self, play: Play | str) -> int:
+        if play is self._latest[0]:  # nearly always, with one play at a time: nothing has to be read from its id
+            return self._latest[1]
         name = play.id if isinstance(play, Play) else str(play)
         digits = name.rpartition("-")[2]
         if digits.isdecimal() and len(digits) <= MAX_PLAY_NUMBER_DIGITS:

@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from mfbandit._internal.typing import FloatArray, IntArray
+from mfbandit._internal.typing import IntArray
 from mfbandit.core import Concentration, Fidelities, Observed, Roster, Stats
 from mfbandit.core.drift import FIRST_MARK
 from mfbandit.experiment.block_sums import BlockCells, BlockSums
@@ -53,6 +53,7 @@ from mfbandit.experiment.fading import Fading
 from mfbandit.experiment.forgetting import Forgotten
 from mfbandit.experiment.history import NextResults
 from mfbandit.experiment.incarnations import Incarnations
+from mfbandit.experiment.kept_arrays import KeptArrays
 from mfbandit.experiment.memory import HalfLife
 from mfbandit.experiment.play_table import EXPIRED, FAILED, PENDING, TOLD, PlayTable
 from mfbandit.experiment.serialization import fidelities_from_record, policy_from_record
@@ -128,7 +129,7 @@ class State:
         empty = Stats.empty(len(fidelities), 0)
         self.training = Training() if fidelities.resume else None
         self._stats = empty.with_states() if fidelities.resume else empty
-        self._roots: FloatArray | None = None  # of the counts; None if these have changed all at once
+        self._kept: KeptArrays | None = None  # None if counts have changed all at once
         self._grow(labels)
         self._memory: object = None  # the policy's own
         self._use(policy)
@@ -154,17 +155,12 @@ class State:
         known.update(self._shown_fields)
         known["memory"] = self._memory
         known["time"] = 1 + len(self.plays.told) + len(self.pending)  # without adding up all plays
+        if self._kept is None:
+            self._kept = KeptArrays.of(self._stats)
+        known["means_or_infinity"] = self._kept.shown_means
         if not self.pending:
-            known["observations"], known["root_observations"] = shown.counts, self._roots_of_counts()
+            known["observations"], known["root_observations"] = shown.counts, self._kept.shown_roots
         return stats
-
-    def _roots_of_counts(self) -> FloatArray:
-        """The square roots of all counts, kept up result by result; read-only."""
-        if self._roots is None:
-            self._roots = np.sqrt(self._stats.counts)
-        shown = self._roots.view()
-        shown.flags.writeable = False
-        return shown
 
     @property
     def _unit(self) -> float:
@@ -327,8 +323,9 @@ class State:
             block = event.block if isinstance(event, ToldInBlock) else None
             self.blocks.add(block, at, event.observed, self._unit)
         count = int(stats.counts[at])
-        if self._roots is not None:
-            self._roots[at] = math.sqrt(count)
+        if self._kept is not None:
+            self._kept.roots[at] = math.sqrt(count)
+            self._kept.means[at] = stats.sums[at] / count
         if not self.adjusts and count >= self.changes.due.get(at, FIRST_MARK):
             self.changes.see(at, count - number, count, float(stats.sums[at]), len(self.plays.told))
         self.failures[arm] = 0
@@ -352,7 +349,7 @@ class State:
             self._show(stats)
 
     def _show(self, stats: Stats) -> None:
-        self._stats, self._shown, self._roots = stats, stats.read_only(), None
+        self._stats, self._shown, self._kept = stats, stats.read_only(), None
         self._shown_fields = {one.name: getattr(self._shown, one.name) for one in fields(Stats)}
 
     def _failed(self, event: Failed) -> None:
@@ -459,7 +456,7 @@ class State:
     def _arm_forgotten(self, event: ArmForgotten) -> None:
         arm = event.arm
         self.forgotten.forget(arm, len(self.plays.told), self._stats)
-        self._roots = None
+        self._kept = None
         self.changes.forget(arm)
         if self.training is not None:
             self.training.forgotten(arm, self._stats, [play for play in self.pending if self.plays.arms[play] == arm])
@@ -634,7 +631,7 @@ class State:
         numbers, sums, _ = each(rewards, many)
         self.changes.see_all(self._stats, at, numbers, sums, len(self.plays.told) - len(plays))
         self._have(add_all(self._stats, at, rewards, many))
-        self._roots = None
+        self._kept = None
 
     def _find_pending(self) -> None:
         pending = self.plays.numbers_in(PENDING)
