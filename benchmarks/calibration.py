@@ -35,7 +35,11 @@ from mfbandit.experiment.posterior_claim import CORRECTION, Belief
 LEVELS = (0.9, 0.95, 0.99)
 CLOSE = 0.005  # of accuracy
 CAPITAL = 2.0  # in full looks at every arm
-POLICIES: dict[str, Callable[[float], Any]] = {"MFTopTwo": mfb.MFTopTwo, "MFBayes": lambda _capital: mfb.MFBayes()}
+POLICIES: dict[str, Callable[[float], Any]] = {
+    "MFTopTwo": mfb.MFTopTwo,
+    "MFAuto": lambda _capital: mfb.MFAuto(),
+    "MFBayes": lambda _capital: mfb.MFBayes(),
+}
 FORMS = ("as it is", "corrected")
 
 

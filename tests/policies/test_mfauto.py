@@ -29,7 +29,7 @@ from mfbandit import (
 from mfbandit.core import kl_upper
 from mfbandit.policies.auto_beliefs import Beliefs
 from mfbandit.policies.kept_arms import KeptArms
-from mfbandit.policies.mfauto import MFAutoMemory, chain_model
+from mfbandit.policies.mfauto import MFAutoMemory, arms_to_test, chain_model
 from tests.policies.test_mfada import engine_plays
 from tests.policies.test_mfbayes import Degenerate, climbs_in_time, random_small_problem, stuck
 from tests.support.contracts import assert_resumes_at_any_point, assert_simulated_as_played
@@ -242,6 +242,51 @@ def test_a_needle_is_found():
     sim = simulate(told(problem, "nothing"), MFAuto(), capital=400 * 5 * 10, runs=10)
     ucb = simulate(problem, UCB(1.0), capital=400 * 5 * 10, runs=10)
     assert sim.regret[:, -1].mean() < 6 * ucb.regret[:, -1].mean()
+
+
+class TestArmsToTest:
+    """The light guard tests arms at the highest fidelity: soon where lower ones tell little, late elsewhere."""
+
+    @pytest.mark.parametrize("arms", [2, 20, 1000])
+    def test_it_grows_with_doubt_and_capital_up_to_all_arms(self, arms):
+        capitals = [looks * arms for looks in (0.5, 2, 20, 200, 1e6, 1e12)]
+        due = np.array([[arms_to_test(0, arms, spent, d) for d in (0.0, 0.2, 0.4, 0.7, 1.0)] for spent in capitals])
+        assert (np.diff(due, axis=0) >= 0).all()
+        assert (np.diff(due, axis=1) >= 0).all()
+        assert due.min() == 0
+        assert (due[-2:] == arms).all()
+
+    def test_the_other_guards_have_none(self):
+        assert [arms_to_test(guard, 20, 1e6, 1.0) for guard in (1, 2)] == [0, 0]
+
+    def test_a_needle_among_many_arms_is_found_soon(self):
+        """The best arm looks worst below. Without a guard it has 57 times UCB's regret here, with tests 20 times."""
+        rng = np.random.default_rng(0)
+        truth = rng.normal(0.4, 0.03, 20)
+        low = truth + rng.normal(0, 0.03, 20)
+        truth[low.argmin()] = 0.8
+        problem = Problem([low, truth], Fidelities([1, 10]), Gaussian(0.02))
+        told_noise = Problem(problem.means, Fidelities([1, 10], None, SubGaussian(0.02)), Gaussian(0.02))
+        capital = 60 * 20 * 10
+        ours = simulate(problem, MFAuto(), capital=capital, runs=10).regret[:, -1].mean()
+        assert ours < 30 * simulate(told_noise, UCB(1.0), capital=capital, runs=10).regret[:, -1].mean()
+
+    def test_arms_that_biases_rule_out_are_not_tested(self):
+        low, truth = np.array([0.1, 0.1, 0.1, 0.9]), np.array([0.12, 0.1, 0.08, 0.9])
+        problem = Problem([low, truth], Fidelities([1, 10], [0.05, 0], SubGaussian(0.05)), Gaussian(0.05))
+        plays = engine_plays(problem, MFAuto(), 1000, 0)
+        assert {arm for arm, fidelity in plays if fidelity == 1} == {3}
+
+    def test_waiting_tests_are_not_asked_for_again(self):
+        """Workers that ask at the same time test other arms."""
+        exp = Experiment(arms=20, fidelities=Fidelities([1, 10]))
+        rng = np.random.default_rng(0)
+        while exp.stats.memory is None or remembered(exp.stats).tested <= (exp.stats.counts[-1] > 0).sum() + 1:
+            exp.tell(exp.ask(), 0.5 + 0.1 * rng.normal())
+        due = remembered(exp.stats).tested - int((exp.stats.counts[-1] > 0).sum())
+        untested = {k for k in range(20) if exp.stats.counts[-1, k] == 0}
+        asked = [play for play in exp.ask(due + remembered(exp.stats).owed) if play.arm in untested]
+        assert len({play.arm for play in asked if play.fidelity == 1}) >= due
 
 
 @pytest.mark.parametrize(("known", "most"), [("all", 0.6), ("nothing", 0.6)])
