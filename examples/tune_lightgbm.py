@@ -29,7 +29,8 @@ def train(config: dict[str, Any], model: str | None, trees: int, seed: int) -> s
     more = trees - (0 if before is None else before.num_trees())
     parameters = {"objective": "regression", "verbosity": -1, "num_threads": 1, "seed": seed} | config
     data = lightgbm.Dataset(X_FIT, Y_FIT, free_raw_data=False)
-    return lightgbm.train(parameters, data, num_boost_round=more, init_model=before).model_to_string()
+    trained: str = lightgbm.train(parameters, data, num_boost_round=more, init_model=before).model_to_string()
+    return trained
 
 
 def error(_config: dict[str, Any], model: str) -> float:

@@ -130,7 +130,7 @@ class TestTrainingFurther:
         kept = FitsInMemory()
         monkeypatch.setattr("mfbandit.search.fit_runner.FitsInMemory", lambda: kept)
         twins = [GradientBoostingClassifier(random_state=0), GradientBoostingClassifier(random_state=0)]
-        options = {"resource": "n_estimators", "values": (1, 3), "resume": True, "random_state": 0}
+        options: dict[str, Any] = {"resource": "n_estimators", "values": (1, 3), "resume": True, "random_state": 0}
         search = MFSearchCV(candidates=twins, cv=KFold(2), capital=4, **options).fit(X, Y)
         waiting = {(one.arm, one.split) for one in search.plays_ if one.fidelity == 0}
         waiting -= {(one.arm, one.split) for one in search.plays_ if one.fidelity == 1}
