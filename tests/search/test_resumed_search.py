@@ -107,7 +107,7 @@ class TestTrainingFurther:
     def test_workers_and_seconds(self, n_jobs):
         search = boosting(resume=True, n_jobs=n_jobs, batch=3).fit(X, Y)
         assert told(search) == told(boosting(resume=True, batch=3).fit(X, Y))
-        timed = boosting(resume=True, cost="seconds", capital=2.0, n_jobs=n_jobs).fit(X, Y)
+        timed = boosting(resume=True, cost="seconds", capital=4.0, n_jobs=n_jobs).fit(X, Y)
         assert any(one.resumed_from is not None for one in timed.plays_)
 
     def test_a_fit_that_fails_is_made_again_from_the_same_state(self):
