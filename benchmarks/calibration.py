@@ -48,7 +48,7 @@ def looks(make: Callable[[float], Any], desk: SplitDesk, budget: float) -> Itera
     policy = make(budget)
     while True:
         arm, fidelity = policy.choose(desk.stats, desk.fidelities)
-        if not desk.affords(fidelity):
+        if not desk.affords(arm, fidelity):
             return
         desk.look(arm, fidelity)
         desk.stats = replace(desk.stats, memory=policy.remember(desk.stats, desk.fidelities))

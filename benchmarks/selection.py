@@ -2,6 +2,7 @@
 
 python benchmarks/selection.py lcdb --out results/selection-lcdb.json
 python benchmarks/selection.py lcbench --out results/selection-lcbench.json
+python benchmarks/selection.py lcbench --resume --out results/selection-lcbench-resumed.json
 python benchmarks/selection.py search --out results/selection-search.json
 """
 
@@ -33,6 +34,7 @@ def main(arguments: list[str] | None = None) -> int:
     tuning = parts.add_parser("lcbench", help="on 300 configurations of a neural network a data set")
     tuning.add_argument("--seeds", type=int, default=10)
     tuning.add_argument("--data", type=Path, help="other data sets of this form, all of them reported")
+    tuning.add_argument("--resume", action="store_true", help="all rules go on from earlier looks")
     tuning.add_argument("--quick", action="store_true", help="a smoke run, of a data set and a seed")
     tuning.add_argument("--out", type=Path)
     curves = parts.add_parser("lcdb", help="on recorded learning curves")
@@ -56,7 +58,9 @@ def main(arguments: list[str] | None = None) -> int:
         )
         return report(found, selection_search.markdown(found), options.out)
     if options.part == "lcbench":
-        tuned = selection_lcbench.measure(seeds=options.seeds, quick=options.quick, data=options.data)
+        tuned = selection_lcbench.measure(
+            seeds=options.seeds, quick=options.quick, data=options.data, resume=options.resume
+        )
         return report(tuned, selection_lcbench.markdown(tuned), options.out)
     result = selection_lcdb.replay(seeds=options.seeds, quick=options.quick)
     return report(result, selection_lcdb.markdown(result), options.out)

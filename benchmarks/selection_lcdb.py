@@ -106,7 +106,7 @@ def without_splits(desk: Desk, budget: float) -> int:
     policy = SplitAdjustedPolicy(mfb.MFTopTwo(budget))
     while True:
         arm, fidelity = policy.choose(desk.stats, desk.fidelities)
-        if not desk.affords(fidelity):
+        if not desk.affords(arm, fidelity):
             return policy.recommend(desk.stats, desk.fidelities)
         split = int(desk.stats.counts[fidelity, arm])
         before = float(desk.stats.sums[fidelity, arm])

@@ -3,7 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 
 import numpy as np
@@ -30,8 +30,9 @@ class Desk:
 
     def __init__(self, fidelities: mfb.Fidelities, means: FloatArray, budget: float) -> None:
         self.fidelities, self.means, self._budget = fidelities, means[-1], budget
-        self.stats = mfb.Stats.empty(*means.shape)
-        self._tally = [0] * len(fidelities)
+        empty = mfb.Stats.empty(*means.shape)
+        self.stats = empty.with_states() if fidelities.resume else empty
+        self._tally = [0] * len(fidelities)  # looks, less those that others went on from
 
     def reward(self, arm: int, fidelity: int, earlier: int) -> float:
         """What a look shows after so many earlier ones."""
@@ -42,17 +43,29 @@ class Desk:
         """The cost of all looks so far."""
         return sum(map(math.prod, zip(self.fidelities.costs, self._tally, strict=True)))
 
-    def affords(self, fidelity: int, looks: int = 1) -> bool:
-        """Whether so many more looks fit into the budget."""
-        return self.spent + looks * self.fidelities.costs[fidelity] <= limit(self._budget)
+    def price(self, arm: int, fidelity: int) -> float:
+        """What the next look costs: where looks resume, what it takes beyond an earlier one."""
+        start = self.stats.start(arm, fidelity)
+        return self.fidelities.costs[fidelity] - (0.0 if start is None else self.fidelities.costs[start])
+
+    def affords(self, arm: int, fidelity: int) -> bool:
+        """Whether another look fits into the budget."""
+        return self.spent + self.price(arm, fidelity) <= limit(self._budget)
 
     def look(self, arm: int, fidelity: int) -> float:
         """Take one look and pay for it."""
-        if not self.affords(fidelity):
+        if not self.affords(arm, fidelity):
             raise RuntimeError(f"no rule may spend more than its budget {self._budget:g}, and one did")
         self._tally[fidelity] += 1
         reward = self.reward(arm, fidelity, int(self.stats.counts[fidelity, arm]))
+        start = self.stats.start(arm, fidelity)
         self.stats = replace(self.stats)  # what was added up of the old numbers is no longer true
+        if self.stats.states is not None and self.stats.resumed is not None:
+            self.stats.states[fidelity, arm] += 1
+            if start is not None:
+                self._tally[start] -= 1
+                self.stats.states[start, arm] -= 1
+                self.stats.resumed[start, arm] += 1
         self.stats.counts[fidelity, arm] += 1
         self.stats.sums[fidelity, arm] += reward
         self.stats.squares[fidelity, arm] += reward * reward
@@ -69,7 +82,7 @@ def played(make: Callable[[float], mfb.Policy], desk: Desk, budget: float) -> in
     remember = policy.remember if isinstance(policy, Remembers) else None
     while True:
         arm, fidelity = policy.choose(desk.stats, desk.fidelities)
-        if not desk.affords(fidelity):
+        if not desk.affords(arm, fidelity):
             return policy.recommend(desk.stats, desk.fidelities)
         desk.look(arm, fidelity)
         if remember is not None:
@@ -87,6 +100,8 @@ def halving(eta: float, desk: Desk, budget: float) -> int:
     while sizes[-1] > 1:
         sizes.append(math.ceil(sizes[-1] / eta))
     alive = np.arange(sizes[0])
+    if desk.fidelities.resume:
+        return _halving_further(desk, budget, alive, sizes[1:])
     for i, size in enumerate(sizes[1:]):
         share = (limit(budget) - desk.spent) / (len(sizes) - 1 - i)
         fitting = [m for m, cost in enumerate(desk.fidelities.costs) if len(alive) * cost <= share]
@@ -94,9 +109,26 @@ def halving(eta: float, desk: Desk, budget: float) -> int:
         cost = desk.fidelities.costs[fidelity]
         alive = alive if fitting else alive[: max(1, int(share / cost))]
         for arm in np.tile(alive, max(1, int(share / (len(alive) * cost)))).tolist():
-            if desk.affords(fidelity):
+            if desk.affords(arm, fidelity):
                 desk.look(arm, fidelity)
         alive = _best(desk, alive, fidelity)[:size]
+    return int(alive[0])
+
+
+def _halving_further(desk: Desk, budget: float, alive: IntArray, sizes: list[int]) -> int:
+    """Halving where looks resume: a round trains all that are left as far as its budget pays for, and looks once."""
+    costs, reached = [0.0, *desk.fidelities.costs], 0
+    for i, size in enumerate(sizes):
+        share = (limit(budget) - desk.spent) / (len(sizes) - i)
+        price = [cost - costs[reached] for cost in costs]
+        fitting = [m for m in range(reached + 1, len(costs)) if len(alive) * price[m] <= share]
+        if reached == 0 and not fitting:
+            alive, fitting = alive[: max(1, int(share / price[1]))], [1]
+        reached = fitting[-1] if fitting else reached
+        for arm in alive.tolist() if fitting else ():
+            if desk.affords(arm, reached - 1):
+                desk.look(arm, reached - 1)
+        alive = _best(desk, alive, reached - 1)[:size]
     return int(alive[0])
 
 
@@ -110,7 +142,7 @@ def bracket(eta: float, desk: Desk, budget: float) -> int:
     plans = [(m, _rungs(arms, eta, len(costs) - m)) for m in range(len(costs) - 1, -1, -1)]
     plans += [(0, _rungs(n, eta, len(costs))) for n in range(arms - 1, 0, -1)]
     plans += [(0, [max(1, int(limit(budget) / costs[0]))])]
-    start, sizes = next(plan for plan in plans if _price(costs, *plan) <= limit(budget))
+    start, sizes = next(plan for plan in plans if _price(desk.fidelities, *plan) <= limit(budget))
     return _climb(desk, np.arange(arms), start, sizes)
 
 
@@ -124,7 +156,7 @@ def hyperband(eta: float, desk: Desk, budget: float) -> int:
     share, taken, best = limit(budget) / len(costs), 0, (-1, -math.inf, 0)
     for start in range(len(costs)):
         plans = [_rungs(n, eta, len(costs) - start) for n in range(arms, 0, -1)]
-        sizes = next((sizes for sizes in plans if _price(costs, start, sizes) <= share), None)
+        sizes = next((sizes for sizes in plans if _price(desk.fidelities, start, sizes) <= share), None)
         if sizes is None:
             continue
         arm = _climb(desk, (taken + np.arange(sizes[0])) % arms, start, sizes)
@@ -144,7 +176,7 @@ def asha(eta: int, desk: Desk, _budget: float) -> int:
         m, arm = _promotion(rungs, eta)
         if m == 0:
             arm, new = new, new + 1
-        if arm >= len(desk.means) or not desk.affords(m):
+        if arm >= len(desk.means) or not desk.affords(arm, m):
             break
         rungs[m][arm] = desk.look(arm, m)
     top = max(m for m, rung in enumerate(rungs) if rung)
@@ -163,7 +195,7 @@ def _promotion(rungs: list[dict[int, float]], eta: int) -> tuple[int, int]:
 def random_search(desk: Desk, _budget: float) -> int:
     """One look at the highest fidelity at as many arms as the budget pays for."""
     top, arms = len(desk.fidelities) - 1, 0
-    while arms < len(desk.means) and desk.affords(top):
+    while arms < len(desk.means) and desk.affords(arms, top):
         desk.look(arms, top)
         arms += 1
     return int(_best(desk, np.arange(max(1, arms)), top)[0])
@@ -173,8 +205,10 @@ def _rungs(arms: int, eta: float, number: int) -> list[int]:
     return [math.ceil(arms / eta**i) for i in range(number)]
 
 
-def _price(costs: Sequence[float], start: int, sizes: list[int]) -> float:
-    return sum(n * costs[start + i] for i, n in enumerate(sizes))
+def _price(fidelities: mfb.Fidelities, start: int, sizes: list[int]) -> float:
+    costs = fidelities.costs[start:]
+    before = (0.0, *costs) if fidelities.resume else (0.0,) * len(costs)
+    return sum(n * (costs[i] - before[i]) for i, n in enumerate(sizes))
 
 
 def _climb(desk: Desk, alive: IntArray, start: int, sizes: list[int]) -> int:

@@ -2,6 +2,7 @@
 
 import json
 from functools import partial
+from typing import Any
 
 import numpy as np
 import pytest
@@ -23,7 +24,8 @@ from benchmarks.selection_lcdb import (
     problem_of,
     verdicts,
 )
-from benchmarks.selection_rules import asha, bracket, compared, halving, hyperband, interval, random_search
+from benchmarks.selection_rules import asha, bracket, compared, halving, hyperband, interval, played, random_search
+from mfbandit import MFTopTwo
 
 CAR, CMC, WIND = 21, 23, 847
 
@@ -141,6 +143,21 @@ class TestLCBench:
         assert desk.stats.counts.sum(axis=1).tolist()[0] <= 8
         assert desk.spent <= 24
 
+    @pytest.mark.parametrize(
+        "rule",
+        [partial(asha, 2), partial(hyperband, 2), partial(bracket, 2), partial(halving, 2), partial(played, MFTopTwo)],
+    )
+    @pytest.mark.parametrize("budget", [9.0, 20.0])
+    def test_where_looks_resume_they_cost_the_difference(self, rule, budget):
+        means, costs = np.tile(np.arange(8) / 10, (3, 1)), np.array([1.0, 2.0, 4.0])
+        desk = TableDesk(means, costs, 0, budget, resume=True)
+        rule(desk, budget)
+        stats: Any = desk.stats
+        assert desk.spent == (stats.counts - stats.resumed).sum(axis=1) @ costs
+        assert desk.spent <= budget
+        assert (stats.resumed + stats.states == stats.counts).all()
+        assert stats.resumed.any()
+
     def test_verdicts(self):
         rivals, ours = {"1": [0.02, 0.01, 0.01, 0.01, 0.0]}, {"1": [0.02, 0.008, 0.008, 0.006, 0.0005]}
         table = {"ASHA, η = 3": rivals, OURS: ours, FOUND_OUT: {"1": [0.02, 0.008, 0.008, 0.02, 0.0005]}}
@@ -159,9 +176,12 @@ class TestLCBench:
 
     @pytest.mark.slow
     @pytest.mark.no_cover
-    def test_a_smoke_run(self, tmp_path, capsys):
-        assert selection.main(["lcbench", "--quick", "--out", str(tmp_path / "new" / "lcbench.json")]) == 0
+    @pytest.mark.parametrize("resumed", [[], ["--resume"]])
+    def test_a_smoke_run(self, tmp_path, capsys, resumed):
+        out = tmp_path / "new" / "lcbench.json"
+        assert selection.main(["lcbench", "--quick", *resumed, "--out", str(out)]) == 0
         assert "| MFTopTwo |" in capsys.readouterr().out
+        assert json.loads(out.read_text())["looks"] == ([0.05, 0.1] if resumed else list(selection_lcbench.LOOKS))
 
 
 class TestSearch:

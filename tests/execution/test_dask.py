@@ -1,5 +1,6 @@
 """A real Dask cluster on this machine, whose workers are killed in the middle."""
 
+import functools
 import logging
 import os
 import signal
@@ -14,7 +15,7 @@ import pytest
 from distributed import Client, LocalCluster
 from joblib import parallel_config
 
-from mfbandit import MFUCB, Experiment, Fidelities, SubGaussian, paper_problem, run, seeded, simulate
+from mfbandit import MFUCB, Experiment, Fidelities, SubGaussian, paper_problem, run, seeded, simulate, tune
 from mfbandit.experiment.events import Asked, Told
 from tests.support import objectives
 from tests.support.effort import effort
@@ -205,3 +206,30 @@ def test_a_worker_killed_while_runs_are_simulated():
     np.testing.assert_array_equal(sim.regret, local_result.regret)
     np.testing.assert_array_equal(sim.run_plays, local_result.run_plays)
     np.testing.assert_array_equal(sim.spent, local_result.spent)
+
+
+def test_a_worker_killed_while_candidates_are_tuned(tmp_path):
+    """It costs the runs that it was making, which are made again, and no other."""
+    marks, go = tmp_path / "marks", tmp_path / "go"
+    marks.mkdir()
+    with cluster(3) as (_, client):
+        killed = kill_one(lambda: begun(marks, 12), then=go.touch)
+        objective = functools.partial(objectives.marked_curve, str(marks), str(go))
+        found = tune(
+            objective,
+            [{"rate": k / 20, "k": k} for k in range(20)],
+            fidelities=[1, 5, 25],
+            executor=client.get_executor(),
+            progress=False,
+            capital=15,
+        )
+        killed()
+    told = [event for event in found.experiment.log if isinstance(event, Told)]
+    asked = [event.play for event in found.experiment.log if isinstance(event, Asked)]
+    assert sorted(event.play for event in told) == asked  # each once
+    assert found.failures == ()
+    for event in told:
+        play = seeded(found.experiment.play(event.play))
+        config, epochs = found.candidates[found.order[play.arm]], [1, 5, 25][play.fidelity]
+        assert event.reward == objectives.curve(config, epochs, play.seed)
+    assert len(os.listdir(marks)) <= len(asked) + 3

@@ -3,6 +3,7 @@
 import json
 from dataclasses import replace
 from itertools import pairwise
+from typing import Any
 
 import numpy as np
 import pytest
@@ -419,3 +420,37 @@ class TestParameters:
         assert policy_from_record(record) == MFTopTwo(10, share=0.5)
         with pytest.raises(ValueError, match=r"policy MFTopTwo must have the fields \['capital'\], got \['share'\]"):
             policy_from_record({"name": "MFTopTwo", "share": 0.5})
+
+
+class TestResuming:
+    @given(
+        costs=st.lists(st.floats(1.6, 6.0), min_size=1, max_size=4),
+        arms=st.integers(1, 80),
+        share=st.floats(0.05, 3.0),
+        deterministic=st.sampled_from([None, True, False]),
+    )
+    def test_stages_fit_and_narrow(self, costs, arms, share, deterministic):
+        fidelities = Fidelities(np.cumprod([1.0, *costs]).tolist(), resume=True)
+        capital = max(share * arms * fidelities.costs[-1], 1.0)
+        policy = MFTopTwo(capital, deterministic=deterministic)
+        stages = policy.stages(fidelities, arms)
+        assert [stage.fidelity for stage in stages] == policy.kept(fidelities)[: len(stages)]
+        assert all(low.arms >= high.arms >= 1 for low, high in pairwise(stages))
+        before = [0.0, *fidelities.costs]
+        cost = sum(stage.arms * (fidelities.costs[stage.fidelity] - before[stage.fidelity]) for stage in stages)
+        assert cost <= limit(limit(capital))
+
+    @pytest.mark.parametrize("noise", [0.0, 0.1])
+    def test_it_knows_what_plays_cost(self, noise):
+        """It goes on from what it has trained, and leaves less of the capital than a full training."""
+        rng = np.random.default_rng(0)
+        fidelities, truth = Fidelities([1, 4, 16], resume=True), rng.normal(size=(3, 40)).cumsum(axis=0)
+        exp = Experiment(MFTopTwo(200), arms=40, fidelities=fidelities, capital=200)
+        for play in exp.plays():
+            exp.tell(play, float(truth[play.fidelity, play.arm] + noise * rng.normal()))
+        stats: Any = exp.stats
+        assert exp.spent == (stats.counts - stats.resumed).sum(axis=1) @ [1, 4, 16]
+        assert 200 - 16 < exp.spent <= 200
+        assert stats.resumed[0].sum() >= 5
+        assert stats.resumed[1].sum() >= 1
+        assert exp.best() in np.argsort(-truth[-1])[:10]

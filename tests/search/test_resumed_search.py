@@ -32,7 +32,7 @@ from mfbandit import MFSearchCV
 from mfbandit.errors import InvalidArgument
 from mfbandit.search.estimator_training import Resuming, train
 from mfbandit.search.failures import SearchInterrupted
-from mfbandit.search.kept_fits import Checkpoint
+from mfbandit.search.kept_fits import Checkpoint, FitsInMemory
 from mfbandit.search.rungs import Rungs
 
 X, Y = make_classification(240, 6, n_informative=4, random_state=0)
@@ -107,7 +107,7 @@ class TestTrainingFurther:
     def test_workers_and_seconds(self, n_jobs):
         search = boosting(resume=True, n_jobs=n_jobs, batch=3).fit(X, Y)
         assert told(search) == told(boosting(resume=True, batch=3).fit(X, Y))
-        timed = boosting(resume=True, cost="seconds", capital=0.5, n_jobs=n_jobs).fit(X, Y)
+        timed = boosting(resume=True, cost="seconds", capital=4.0, n_jobs=n_jobs).fit(X, Y)
         assert any(one.resumed_from is not None for one in timed.plays_)
 
     def test_a_fit_that_fails_is_made_again_from_the_same_state(self):
@@ -125,6 +125,17 @@ class TestTrainingFurther:
         assert {one.resumed_from for one in again} == {0}
         assert {one.split for one in again} == {0}
         assert search.best_params_["estimator"].at is None
+
+    def test_what_was_trained_of_candidates_that_are_out_is_dropped(self, monkeypatch):
+        kept = FitsInMemory()
+        monkeypatch.setattr("mfbandit.search.fit_runner.FitsInMemory", lambda: kept)
+        twins = [GradientBoostingClassifier(random_state=0), GradientBoostingClassifier(random_state=0)]
+        options: dict[str, Any] = {"resource": "n_estimators", "values": (1, 3), "resume": True, "random_state": 0}
+        search = MFSearchCV(candidates=twins, cv=KFold(2), capital=4, **options).fit(X, Y)
+        waiting = {(one.arm, one.split) for one in search.plays_ if one.fidelity == 0}
+        waiting -= {(one.arm, one.split) for one in search.plays_ if one.fidelity == 1}
+        assert search.experiment_.retired
+        assert kept.count <= len([arm for arm, _ in waiting if arm not in search.experiment_.retired])
 
     def test_epochs_without_resuming_are_passes(self):
         model, whole = SGDClassifier(random_state=0, shuffle=False), SGDClassifier(random_state=0, shuffle=False)

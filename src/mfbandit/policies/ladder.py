@@ -2,6 +2,7 @@
 
 import math
 from collections.abc import Sequence
+from itertools import pairwise
 from typing import NamedTuple
 
 from mfbandit.core import limit
@@ -11,6 +12,9 @@ ALL_ARMS_SHARE = 0.5  # of the capital: what a first look at all arms may cost
 SOME_ARMS_SHARE = 0.35  # of the capital: what it may cost where it reaches some arms only
 MIDDLE_SHARE = 0.65  # of what the first stage leaves
 LAST_SHARE = 0.4  # of what is left then; the rest is for comparing a few, which only noise makes necessary
+RESUMED_ALL_SHARE = 0.6  # where plays resume: of the capital, what a first look at all arms may cost
+RESUMED_SOME_SHARE = 0.55  # what it may cost where it reaches some arms only
+FURTHER_SHARE = 0.6  # of what is left, for each next stage
 SCREEN_RATIO = 3.0  # how much cheaper a look must be that decides about one at a higher fidelity
 REPEATS = 3  # plays that find out whether results repeat themselves
 MANY_ARMS = 30  # in the first stage, from which those are worth their cost
@@ -128,6 +132,50 @@ def _stages(
 def _last_arms(plays: float, *, deterministic: bool | None) -> int:
     """Return how many arms reach the last stage if so many plays are left there."""
     return int(plays) if deterministic else min(int(plays), max(2, int(LAST_SHARE * plays)))
+
+
+def resumed_ladder(
+    costs: Sequence[float],
+    kept: Sequence[int],
+    arms: int,
+    capital: float,
+    *,
+    deterministic: bool | None,
+    repeats: bool,
+) -> tuple[Stage, ...]:
+    r"""Plan the stages where plays go on from earlier ones: at every fidelity, as those between cost nothing more.
+
+    The first stage is at the lowest fidelity: with all arms if K·λ ≤ 0.6·C, else with as many as 0.55·C pays for. Each
+    next one takes 0.6 of what is left, at λ_m − λ_{m−1} an arm. The last one is at the highest fidelity with
+    λ ≤ 0.12·C; without noise it takes all that is left.
+
+    Args:
+        costs: λ_m of all fidelities.
+        kept: the fidelities in use, increasing.
+        arms: K.
+        capital: C.
+        deterministic: whether results have no noise; None if that is not known.
+        repeats: whether a few plays of the first stage are made twice.
+
+    >>> [tuple(one) for one in resumed_ladder([1, 4, 16], [0, 1, 2], 300, 400, deterministic=True, repeats=False)]
+    [(0, 260), (1, 28), (2, 4)]
+    """
+    most, lowest = limit(capital), kept[0]
+    n = arms if arms * costs[lowest] <= RESUMED_ALL_SHARE * most else int(RESUMED_SOME_SHARE * most / costs[lowest])
+    n = min(arms, max(1, n))
+    last = max((m for m in kept if costs[m] <= LAST_PLAY_SHARE * most), default=lowest)
+    if arms * costs[kept[-1]] <= most:  # all could be trained to the end
+        last = kept[-1]
+    left = most - n * costs[lowest] - (REPEATS * costs[lowest] if repeats and n >= MANY_ARMS else 0.0)
+    stages = [Stage(lowest, n)]
+    for below, m in pairwise(m for m in kept if m <= last):
+        plays = left / (costs[m] - costs[below])
+        n = min(n, _last_arms(plays, deterministic=deterministic) if m == last else int(FURTHER_SHARE * plays))
+        if n < 1:
+            break
+        stages.append(Stage(m, n))
+        left -= n * (costs[m] - costs[below])
+    return tuple(stages)
 
 
 def _between(costs: Sequence[float], kept: Sequence[int], first: int, last: int) -> int | None:

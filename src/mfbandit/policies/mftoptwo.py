@@ -20,7 +20,7 @@ from mfbandit.policies.gaussian_chain import (
     pooled_noise,
     total,
 )
-from mfbandit.policies.ladder import MANY_ARMS, REPEATS, Stage, ladder
+from mfbandit.policies.ladder import MANY_ARMS, REPEATS, Stage, ladder, resumed_ladder
 from mfbandit.policies.outliers import raised
 from mfbandit.policies.repetition import repeats_itself
 
@@ -52,6 +52,9 @@ class MFTopTwo:
     4. Of these two arms and the kept fidelities from the first stage's upwards, play the pair with the largest
        Cov(μ^(M), μ^(m))²/((Var μ^(m) + s_m²)·λ_m). Only fidelities at which the remaining capital pays for both arms
        are considered.
+
+    Plays that resume (``Fidelities(resume=True)``) cost the difference. Stages are at all kept fidelities then
+    (:func:`~mfbandit.policies.ladder.resumed_ladder`).
 
     Results may have no noise, as validation scores of a training run that is made once. Then no arm is played twice at
     a fidelity, nor below one where it was played, and the challenger is an arm without a play at the highest. Unless
@@ -127,15 +130,11 @@ class MFTopTwo:
         >>> MFTopTwo(capital=6).stages(Fidelities(costs=[1, 2.5]), arms=20)  # four at a cost of 1
         (Stage(fidelity=0, arms=4),)
         """
-        return ladder(
-            fidelities.costs,
-            self.kept(fidelities),
-            arms,
-            self.capital,
-            share=self.share,
-            deterministic=deterministic if self.deterministic is None else self.deterministic,
-            repeats=self.deterministic is None,
-        )
+        exact = deterministic if self.deterministic is None else self.deterministic
+        options, repeats = (fidelities.costs, self.kept(fidelities), arms, self.capital), self.deterministic is None
+        if fidelities.resume:
+            return resumed_ladder(*options, deterministic=exact, repeats=repeats)
+        return ladder(*options, share=self.share, deterministic=exact, repeats=repeats)
 
     def remember(self, stats: Stats, fidelities: Fidelities) -> MFTopTwoMemory:
         """Refit the chain after a result; start a new one if the fidelities in use have changed."""
@@ -162,7 +161,7 @@ class MFTopTwo:
         stages = self.stages(fidelities, len(stats.active), exact)
         played = stats.plays.any(axis=0)
         untouched, seen = stats.active & ~played, stats.active & stats.counts.any(axis=0)
-        left = limit(self.capital) - total_spent(stats.plays, fidelities)
+        left = limit(self.capital) - _spent(stats, fidelities)
         lowest = stages[0].fidelity
         first_fits = fidelities.costs[lowest] <= left or not seen.any()
         if untouched.any() and int(played.sum()) < stages[0].arms and first_fits:
@@ -183,7 +182,7 @@ class MFTopTwo:
         plays = _payable(pair, options, stats, fidelities, left, exact=bool(exact))
         if not plays:  # without noise, and nothing more to learn that the capital pays for
             return pair[0], options[-1]
-        return _most_informative(belief, chain, plays, fidelities)
+        return _most_informative(belief, chain, plays, stats, fidelities)
 
     def index(self, stats: Stats, fidelities: Fidelities) -> FloatArray:
         """Compute E μ^(M)_k, in units of reward; infinite for arms without a result; shape (K,)."""
@@ -268,9 +267,10 @@ def _promoted(
         if int(reached.sum()) >= stage.arms:
             continue
         ready = stats.active & ~reached & stats.counts[below.fidelity :].any(axis=0)
-        if not ready.any() or fidelities.costs[stage.fidelity] > left:
+        if not ready.any():
             return None
-        return _best(belief, ready), stage.fidelity
+        best = _best(belief, ready)
+        return (best, stage.fidelity) if _price(stats, fidelities, best, stage.fidelity) <= left else None
     return None
 
 
@@ -282,23 +282,35 @@ def _payable(
     If there are none, those at the cheapest one. Without noise, plays at or below an earlier one are left out.
     """
     worth = [(k, m) for k in pair for m in options if not exact or not stats.plays[m:, k].any()]
-    new = {m: max(1, sum(stats.plays[m, k] == 0 for k, at in worth if at == m)) for m in options}
-    both = [(k, m) for k, m in worth if new[m] * fidelities.costs[m] <= left]
+    new = {m: [k for k, at in worth if at == m and stats.plays[m, k] == 0] for m in options}
+    both = [(k, m) for k, m in worth if sum(_price(stats, fidelities, other, m) for other in new[m] or [k]) <= left]
     if both or fidelities.costs[options[0]] > left:  # where nothing fits, it goes on as if all did
         return both or worth
     return [(k, m) for k, m in worth if m == options[0]]
 
 
 def _most_informative(
-    belief: Posterior, chain: MFTopTwoMemory, plays: list[tuple[int, int]], fidelities: Fidelities
+    belief: Posterior, chain: MFTopTwoMemory, plays: list[tuple[int, int]], stats: Stats, fidelities: Fidelities
 ) -> tuple[int, int]:
     """Return the play with the most information per cost; among ties the first."""
     best, chosen = -1.0, plays[0]
     for arm, m in plays:
-        gain = belief.information_per_cost(chain.rows.index(m), arm, fidelities.costs[m])
+        gain = belief.information_per_cost(chain.rows.index(m), arm, _price(stats, fidelities, arm, m))
         if gain > best:
             best, chosen = gain, (arm, m)
     return chosen
+
+
+def _price(stats: Stats, fidelities: Fidelities, arm: int, m: int) -> float:
+    """Return what the next play of an arm at a fidelity costs."""
+    start = stats.start(arm, m)
+    return fidelities.costs[m] if start is None else fidelities.costs[m] - fidelities.costs[start]
+
+
+def _spent(stats: Stats, fidelities: Fidelities) -> float:
+    """Return the cost of all plays, without what they went on from."""
+    spent = total_spent(stats.plays, fidelities)
+    return spent if stats.resumed is None else spent - total_spent(stats.resumed, fidelities)
 
 
 def _of_seen(stats: Stats) -> Stats:

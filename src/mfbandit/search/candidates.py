@@ -155,7 +155,9 @@ def trains_by_passes(found: list[Candidate], resource: str) -> bool:
         return False
     for one in found:
         if not hasattr(one.build(), "partial_fit"):
-            raise InvalidArgument(f"resource {EPOCHS!r} needs partial_fit, which {one.label} does not have")
+            kind = type(one.build()).__name__
+            what = one.label if one.label == kind else f"{one.label} ({kind})"
+            raise InvalidArgument(f"resource {EPOCHS!r} needs partial_fit, which {what} does not have")
     return True
 
 

@@ -457,7 +457,8 @@ class MFSearchCV(BaseSearchCV):  # type: ignore[misc]
 
     def _order(self, rungs: Rungs, arms: int, capital: float, seed: int) -> IntArray:
         """The order to try candidates in: theirs, or a random one where a policy may try the first ones only."""
-        if self.policy is None and MFTopTwo(capital).stages(Fidelities(rungs.costs), arms)[0].arms == arms:
+        known = Fidelities(rungs.costs, resume=self.resume)
+        if self.policy is None and MFTopTwo(capital).stages(known, arms)[0].arms == arms:
             return np.arange(arms)
         return np.random.default_rng([seed, arms]).permutation(arms)
 

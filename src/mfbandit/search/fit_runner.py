@@ -99,6 +99,12 @@ class FitRunner:
             yield replace(result, fitted=None)
         next(made, None)  # joblib takes no more work before it has said that there is no more result
 
+    def drop(self, arms: Iterable[int]) -> None:
+        """Drop what was trained of candidates that are out."""
+        out = set(arms)
+        for place in [place for place in self._names if place[0] in out]:
+            self._kept.drop(self._names.pop(place))
+
     def _fit(self, play: Play, split: int) -> Fit:
         before = None if play.resume_from is None else self._names[play.arm, play.resume_from, split]
         place = (play.arm, play.fidelity, split)

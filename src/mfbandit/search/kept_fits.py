@@ -46,6 +46,10 @@ class KeptFits(Protocol):
         """Return a trained estimator, or None if it is not there."""
         ...
 
+    def drop(self, name: str) -> None:
+        """Drop a trained estimator that no later fit of this search goes on from."""
+        ...
+
 
 class FitsInMemory:
     """Estimators in memory, packed, so that a fit that fails half-way changes nothing; no results.
@@ -80,6 +84,15 @@ class FitsInMemory:
     def estimator(self, name: str) -> Estimator:
         """Return a copy of a trained estimator."""
         return pickle.loads(self._states[name]) if name in self._states else None  # noqa: S301 - our own
+
+    def drop(self, name: str) -> None:
+        """Drop a trained estimator."""
+        self._states.pop(name, None)
+
+    @property
+    def count(self) -> int:
+        """How many estimators are kept."""
+        return len(self._states)
 
 
 class Checkpoint:
@@ -156,6 +169,9 @@ class Checkpoint:
         """Return a trained estimator."""
         found = self._database.execute("SELECT state FROM fits WHERE name = ?", [name]).fetchone()
         return None if found is None or found[0] is None else pickle.loads(found[0])  # noqa: S301 - see the class
+
+    def drop(self, name: str) -> None:
+        """Keep it all the same: a later search may have more candidates or capital, and go on from it."""
 
     def _prepare(self, place: Path) -> None:
         with closing(self._database.cursor()) as cursor:

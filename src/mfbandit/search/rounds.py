@@ -58,6 +58,7 @@ def spend_capital(
                     finally:
                         with interrupts.held():  # half a round is told as well
                             scheduler.tell(asked[: len(results)], results)
+                    runner.drop((*scheduler.experiment.set_aside, *scheduler.experiment.retired))
                     progress.show(before)
                     if scheduler.decided():
                         return Ending(decided=True)

@@ -1,5 +1,6 @@
 """What came of tuning: the best candidate, how sure that is, what was spent on which, and what failed."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
 from enum import Enum
 from functools import cached_property
@@ -14,6 +15,7 @@ from mfbandit.execution import Ran, States
 from mfbandit.execution.outcomes import Failure
 from mfbandit.experiment import Confidence, Experiment
 from mfbandit.policies.policy import HasIntervals
+from mfbandit.search.optuna_study import optuna_study
 
 ROWS_SHOWN = 5
 
@@ -47,6 +49,7 @@ class Tuned:
         ran: how the runs went: how many, in how many seconds, and how busy workers were.
         order: the index of the candidate that each arm is.
         states: what runs that resume left behind; None where none do.
+        space: that candidates were drawn from; None for a list of candidates.
 
     >>> from mfbandit.search import tune
     >>> found = tune(lambda config, epochs, seed: -abs(config - 3), [1, 2, 3, 4], fidelities=[1, 3])
@@ -61,6 +64,7 @@ class Tuned:
     ran: Ran
     order: tuple[int, ...]
     states: States | None = None
+    space: Mapping[str, object] | None = None
 
     @cached_property
     def _best_arm(self) -> int:
@@ -159,6 +163,15 @@ class Tuned:
             for row in self.table
         ]
         return pd.DataFrame([row | more for row, more in zip(self.table, settings, strict=True)])
+
+    def study(self) -> Any:  # noqa: ANN401 - Optuna is optional
+        """Return a study of Optuna with a trial for each candidate that ran; its value is the mean score.
+
+        A candidate that has not run at the last fidelity is a pruned trial. One that only failed is a failed trial.
+        """
+        scores = [f"score_at_{label}" for label in self.experiment.fidelities.labels]
+        rows = [row | {"scores": [row[name] for name in scores]} for row in self.table]
+        return optuna_study(rows, self.resources, self.direction.value, self.space)
 
     def __str__(self) -> str:
         low, high = self.best_interval

@@ -20,6 +20,7 @@ from mfbandit.execution import InlineExecutor, SeededPlay, States, Trained, run
 from mfbandit.experiment import AnyExperiment, Experiment, Sure
 from mfbandit.policies import MFTopTwo, Policy
 from mfbandit.search.labels import settings_label, unique_labels
+from mfbandit.search.past_results import past_results, with_past_candidates
 from mfbandit.search.rungs import checked_increasing
 from mfbandit.search.space import draw_candidates
 from mfbandit.search.tuned import Direction, Tuned
@@ -77,6 +78,7 @@ def tune(  # noqa: PLR0913 - options with names and defaults
     name: str = "tune",
     resume: bool = False,
     states: str | os.PathLike[str] | None = None,
+    past: object = None,
     progress: bool | None = None,
 ) -> Tuned:
     """Find the best of many candidates by cheap and dear runs of an objective, within a capital.
@@ -115,6 +117,9 @@ def tune(  # noqa: PLR0913 - options with names and defaults
             that training; it returns (score, state) or (score, state, cost). Or it is a :class:`~mfbandit.Trainer`.
         states: a folder for the states; see :class:`~mfbandit.States`. By default they are in memory, or beside a
             SQLite file that is the store.
+        past: results to begin with: a study of Optuna, or a list of (candidate, resource, score). Their candidates take
+            part, and their costs are added to the capital. Of a study count the values of complete trials, as at the
+            last fidelity, and intermediate values whose step is one of the fidelities.
         progress: whether to show progress; see :func:`~mfbandit.run`.
 
     Raises:
@@ -134,14 +139,23 @@ def tune(  # noqa: PLR0913 - options with names and defaults
     known = replace(known, resume=flag("resume", resume) or known.resume)
     _check_takes(objective, resume=known.resume)
     kept_states = _states(states, store, resume=known.resume)
+    if past is not None and known.resume:
+        raise InvalidArgument(f"past must be None where runs resume, as it has no states, got {shown(past)}")
+    before = past_results(past, resources, wanted.value)
     amount = _checked_capital(capital, policy, known, len(drawn))
+    drawn, places = with_past_candidates(drawn, before)
+    amount += sum(known.costs[one.fidelity] for one in before)
     rule = MFTopTwo(amount) if policy is None else policy
     order = _order(rule, known, len(drawn), seed)
     labels = unique_labels([_label(drawn[k]) for k in order])
     task = Task(objective, tuple(drawn[k] for k in order), resources, wanted, known.resume)
     with ExitStack() as stack:
         pool = stack.enter_context(_executor(executor, workers))
-        arms = _Arms(labels, known, amount, None if capital is None else amount, rule)
+        arm_of = {int(k): arm for arm, k in enumerate(order)}
+        rewards = [
+            (arm_of[k], one.fidelity, wanted.sign * one.score, None) for k, one in zip(places, before, strict=True)
+        ]
+        arms = _Arms(labels, known, amount, None if capital is None else amount, rule, rewards)
         experiment, alone = stack.enter_context(_experiment(arms, store, name))
         ran = run(
             experiment,
@@ -160,7 +174,8 @@ def tune(  # noqa: PLR0913 - options with names and defaults
             progress=progress,
         )
         kept = experiment if isinstance(experiment, Experiment) else Experiment.from_json(experiment.to_json())
-    return Tuned(tuple(drawn), kept, resources, wanted, ran, tuple(order.tolist()), kept_states)
+    space = candidates if isinstance(candidates, Mapping) else None
+    return Tuned(tuple(drawn), kept, resources, wanted, ran, tuple(order.tolist()), kept_states, space)
 
 
 @dataclass(frozen=True)
@@ -270,6 +285,7 @@ class _Arms:
     capital: float
     given_capital: float | None
     policy: Policy
+    past: list[tuple[int, int, float, None]]
 
 
 def _direction(given: str) -> Direction:
@@ -361,7 +377,7 @@ def _experiment(arms: _Arms, store: object, name: str) -> Iterator[tuple[AnyExpe
     match store:
         case None:
             made = Experiment(arms.policy, arms=arms.labels, fidelities=arms.fidelities, capital=arms.capital)
-            yield made, False
+            yield _with_past(made, arms), False
             return
         case str() | os.PathLike():
             opened: Any = Store(store)
@@ -377,7 +393,8 @@ def _experiment(arms: _Arms, store: object, name: str) -> Iterator[tuple[AnyExpe
 def _kept(arms: _Arms, store: Store | RemoteStore, name: str) -> AnyExperiment:
     """Return the experiment of a store: a new one, or the one of this search that goes on."""
     if name not in store.list():
-        return store.create(name, arms.policy, arms=arms.labels, fidelities=arms.fidelities, capital=arms.capital)
+        made = store.create(name, arms.policy, arms=arms.labels, fidelities=arms.fidelities, capital=arms.capital)
+        return _with_past(made, arms)
     found = store.open(name)
     named = f"of the search {name!r} that the store has, or its name another one"
     for what, there, here in (
@@ -390,4 +407,11 @@ def _kept(arms: _Arms, store: Store | RemoteStore, name: str) -> AnyExperiment:
         raise InvalidArgument(f"resume must be that {named}, got {arms.fidelities.resume}")
     if arms.given_capital is not None and arms.given_capital != found.capital:
         found.set_capital(arms.given_capital)
-    return found
+    return _with_past(found, arms)
+
+
+def _with_past(experiment: AnyExperiment, arms: _Arms) -> AnyExperiment:
+    """Return an experiment that has the past results; one that has any result has had them from the beginning."""
+    if arms.past and not experiment.stats.plays.any():
+        experiment.add_results(arms.past)
+    return experiment
