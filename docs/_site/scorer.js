@@ -11,9 +11,10 @@ var Scorer = {
   score: ([page, title, , , score, , kind]) => {
     const words = (localStorage.getItem("sphinx_highlight_terms") || "").split(" ").filter(Boolean);
     const named = words.filter((word) => title.toLowerCase().includes(word)).length / (words.length || 1);
-    const place = /^(how-to|tutorials|start)\//.test(page) ? 6
+    const place = /^(how-to|tutorials|start)\//.test(page) ? 8
       : /^project\//.test(page) ? -10
-      : /^(reference|gallery)\//.test(page) ? 0 : 4;
+      : /^reference\//.test(page) ? -5
+      : /^gallery\//.test(page) ? 0 : 4;
     return score + 10 * named + place - (kind === "object" ? 12 : 0);
   },
 };
