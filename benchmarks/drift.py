@@ -45,11 +45,13 @@ CHANGES: dict[
     "rate 6 % to 3 %": (mfb.Rate(), 0.06, 100, (10, 100, 1000)),
 }
 
+GIVEN_UP = 30  # times the results before a change
+
 ADS = np.append(np.linspace(0.01, 0.04, 5), 0.06)
 IMPRESSIONS = 100  # of a play
 LOOK = 10  # plays between looks
-ADVISED, SHORT = 2.0, 0.1  # half-lives, in plays that finding the best takes
-REPORTED = 100  # the first seed of what is reported; the half-life was chosen on seeds 0 to 19
+ADVISED, SHORT = 5.0, 0.1  # half-lives, in plays that finding the best takes
+REPORTED = 200  # the first seed of what is reported; half-lives were chosen on smaller ones
 SHARE = 0.2  # of these, for which a winner that faded may be recommended
 MOST, SETTLED = 3.0, 0.5  # of these, for which one looks at it; and after which it will not come back
 
@@ -81,12 +83,12 @@ def alarms(runs: int) -> dict[str, Any]:
     return {name: {"alarms": hits, "runs": runs, "share_95": wilson(hits, runs)} for name, hits in found.items()}
 
 
-def delay(name: str, before: int, seed: int) -> int:
-    """Observations from a change until it is found, by one of ten arms."""
+def delay(name: str, before: int, seed: int) -> float:
+    """Observations from a change until it is found, by one of ten arms; infinite if that takes too long."""
     noise, mean, size, _ = CHANGES[name]
     rng, points = np.random.default_rng([seed, 2]), ChangePoints()
     least, number, total, results = needed(0.9 / 10), 0, 0.0, 0
-    while True:
+    while results < GIVEN_UP * before:  # what little is known of the mean before may never be enough
         now = mean if results < before else mean / 2
         total += rng.normal(now, 0.2) if isinstance(noise, mfb.SubGaussian) else rng.binomial(size, now)
         results, number = results + 1, number + size
@@ -95,6 +97,7 @@ def delay(name: str, before: int, seed: int) -> int:
             found = change(noise, points.marks((0, 0)), number, total, least)
             if found is not None and found.evidence >= least and results > before:
                 return (results - before) * size
+    return math.inf
 
 
 def delays(runs: int) -> dict[str, Any]:
