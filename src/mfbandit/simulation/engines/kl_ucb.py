@@ -15,8 +15,8 @@ from mfbandit.problems import Problem
 from mfbandit.simulation.engines import lazy_scan
 from mfbandit.simulation.engines.binding import join
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, inlined, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, Near, begin_period, key_end, key_of, nobody_near
 from mfbandit.simulation.engines.max_tree import change, max_tree, put, rebuild
 from mfbandit.simulation.engines.tail_bounds import Tails, prepare_tails, take_in, upper
 from mfbandit.simulation.engines.truth import Truth
@@ -39,7 +39,8 @@ class KLState(NamedTuple):
 
     sums: FloatArray  # (K, R)
     means: FloatArray  # (K, R): scaled to [0, 1]
-    keys: FloatArray  # a tree: the index at the block's end, or a little more
+    keys: FloatArray  # a tree: the index at the block's end or a near time, or a little more
+    near: Near
     block_end: FloatArray  # (1,): in plays
 
 
@@ -80,10 +81,12 @@ def begin(_truth: Truth, run: RunState) -> KLState:
     (200, 1)
     """
     shape = run.counts.shape
-    return KLState(np.zeros(shape), np.full(shape, np.nan), max_tree(shape[0], np.inf), np.zeros(1))
+    return KLState(
+        np.zeros(shape), np.full(shape, np.nan), max_tree(shape[0], np.inf), nobody_near(shape[0]), np.zeros(1)
+    )
 
 
-@compiled
+@inlined
 def index(rule: KLRule, state: KLState, run: RunState, arm: int, now: float) -> float:
     """The index at this time."""
     return upper(rule.tails, run.counts, state.means, arm, rule.rho * math.log(now))
@@ -96,9 +99,16 @@ def renew(rule: KLRule, state: KLState, run: RunState) -> None:
     for arm in range(len(run.counts)):
         put(state.keys, arm, key_of(index(rule, state, run, arm, state.block_end[0])))
     rebuild(state.keys)
+    begin_period(state.near, run, float(run.t[0]), state.block_end[0])
 
 
-search = join(lazy_scan.search, index=index)
+@compiled
+def set_key(rule: KLRule, state: KLState, run: RunState, keys: FloatArray, arm: int, end: float) -> None:
+    """Give an arm the key that holds up to this time."""
+    change(keys, arm, key_of(index(rule, state, run, arm, end)))
+
+
+search = join(lazy_scan.search_near, index=index, set_key=set_key)
 
 
 @compiled
@@ -112,7 +122,7 @@ def first_open(rule: KLRule, counts: IntArray, arm: int, t: int) -> int:
     return len(rule.gammas)
 
 
-@compiled
+@inlined
 def choose(rule: KLRule, state: KLState, run: RunState) -> tuple[int, int]:
     """The next play; first every arm once, by number."""
     t = run.t[0]
@@ -120,16 +130,16 @@ def choose(rule: KLRule, state: KLState, run: RunState) -> tuple[int, int]:
         return t - 1, 0
     if t > state.block_end[0]:
         renew(rule, state, run)
-    arm, _ = search(rule, state, run, state.keys, float(t))
+    arm, _ = search(rule, state, run, state.keys, state.near, float(t), state.block_end[0])
     return arm, first_open(rule, run.counts, arm, t)
 
 
-@compiled
+@inlined
 def learn(rule: KLRule, state: KLState, run: RunState, arm: int, m: int, reward: float) -> None:
     """Take in a reward, and keep up the arm's key."""
     take_in(rule.tails, run.counts, state.sums, state.means, arm, m, reward)
     end = max(state.block_end[0], float(run.t[0] - 1))  # the latter if no block is on
-    change(state.keys, arm, key_of(index(rule, state, run, arm, end)))
+    change(state.keys, arm, key_of(index(rule, state, run, arm, key_end(state.near, arm, end))))
 
 
 @counting

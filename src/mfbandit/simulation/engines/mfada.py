@@ -118,7 +118,7 @@ def begin(_truth: Truth, run: RunState) -> AdaState:
     )
 
 
-@compiled
+@inlined
 def index(rule: AdaRule, state: AdaState, run: RunState, arm: int, spent: float) -> float:
     """U_k when so much is spent: the smallest upper bound for the effort f_k = log(1 + S/H_k)."""
     effort = math.log(ratio(state.levels, rule.costs[0], arm, spent))
@@ -174,7 +174,7 @@ def most_telling(rule: AdaRule, state: AdaState, counts: IntArray, arm: int, hig
     return chosen
 
 
-@compiled
+@inlined
 def choose(rule: AdaRule, state: AdaState, run: RunState) -> tuple[int, int]:
     """The next play; first every arm once, by number."""
     t = run.t[0]
@@ -198,7 +198,7 @@ def deviation(tails: Tails, m: int, mean: float, count: int) -> float:
     return tails.spans[m] * math.sqrt(p * (1 - p) / count)
 
 
-@compiled
+@inlined
 def place(rule: AdaRule, state: AdaState, counts: IntArray, arm: int) -> None:
     """The arm's least plausible value and the middle of the plausible ones."""
     low, high = -np.inf, np.inf
@@ -211,7 +211,7 @@ def place(rule: AdaRule, state: AdaState, counts: IntArray, arm: int) -> None:
     state.middles[arm] = low + max(0.0, high - low) / 2
 
 
-@compiled
+@inlined
 def learn(rule: AdaRule, state: AdaState, run: RunState, arm: int, m: int, reward: float) -> None:
     """Take in a reward: what is known of this arm, the levels of all, and the arm's key."""
     counts = run.counts

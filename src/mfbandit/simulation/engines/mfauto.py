@@ -29,8 +29,8 @@ from mfbandit.simulation.engines.exploration_levels import (
     weigh,
 )
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, inlined, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, Near, begin_period, key_end, key_of, nobody_near
 from mfbandit.simulation.engines.max_tree import change, first_largest, max_tree, put, rebuild, value_at
 from mfbandit.simulation.engines.mfbayes import quantile, second_look
 from mfbandit.simulation.engines.robust_fit import (
@@ -68,7 +68,8 @@ class AutoArms(NamedTuple):
 
     values: FloatArray  # a tree
     deviations: FloatArray
-    keys: FloatArray  # a tree: the index at the block's end, or a little more
+    keys: FloatArray  # a tree: the index at the block's end or a near time, or a little more
+    near: Near
     lows: FloatArray  # the least plausible mean
     highs: FloatArray
     means: FloatArray  # (K, R): scaled to [0, 1] where rewards lie in a range
@@ -171,6 +172,7 @@ def begin(_truth: Truth, run: RunState) -> AutoState:
             max_tree(k, 0.0),
             np.zeros(k),
             max_tree(k, np.inf),
+            nobody_near(k),
             np.full(k, -np.inf),
             np.full(k, np.inf),
             np.zeros((k, r)),
@@ -181,7 +183,7 @@ def begin(_truth: Truth, run: RunState) -> AutoState:
     )
 
 
-@compiled
+@inlined
 def weigh_results(rule: AutoRule, state: AutoState, arm: int) -> None:
     """The deviations of an arm's means, and the values that they and the biases allow."""
     arms, told, tails = state.arms, state.told, state.tails
@@ -202,7 +204,7 @@ def weigh_results(rule: AutoRule, state: AutoState, arm: int) -> None:
     arms.lows[arm], arms.highs[arm] = low, high
 
 
-@compiled
+@inlined
 def believe(rule: AutoRule, state: AutoState, arm: int) -> float:
     """The arm's value at the highest fidelity; its deviation is written down."""
     arms = state.arms
@@ -216,7 +218,7 @@ def believe(rule: AutoRule, state: AutoState, arm: int) -> float:
     return value
 
 
-@compiled
+@inlined
 def far(rule: AutoRule, state: AutoState, arm: int, share: float) -> float:
     """The factor of the deviation in the index, where ``share`` is 1 + S/H_k."""
     if not rule.model.steps_told:
@@ -224,7 +226,7 @@ def far(rule: AutoRule, state: AutoState, arm: int, share: float) -> float:
     return quantile(share, FREEDOM * (1.0 + state.told.counts[arm, -1]))
 
 
-@compiled
+@inlined
 def index(rule: AutoRule, state: AutoState, _run: RunState, arm: int, spent: float) -> float:
     """U_k when so much is spent."""
     share = ratio(state.levels, rule.unit, arm, spent)
@@ -267,9 +269,16 @@ def renew(rule: AutoRule, state: AutoState, run: RunState, fitted: bool) -> None
     rebuild(arms.keys)
     if fitted:
         state.schedule.doubt[0] = doubt_of(state)
+    begin_period(arms.near, run, run.spent[0], end)
 
 
-search = join(lazy_scan.search, index=index)
+@compiled
+def set_key(rule: AutoRule, state: AutoState, run: RunState, keys: FloatArray, arm: int, end: float) -> None:
+    """Give an arm the key that holds up to this capital."""
+    change(keys, arm, key_of(index(rule, state, run, arm, end)))
+
+
+search = join(lazy_scan.search_near, index=index, set_key=set_key)
 
 
 @compiled
@@ -350,7 +359,7 @@ def by_bounds(rule: AutoRule, state: AutoState, arm: int, highest: float, leadin
     return chosen if best < BOUNDS_ROUTE * posterior else -1
 
 
-@compiled
+@inlined
 def choose(rule: AutoRule, state: AutoState, run: RunState) -> tuple[int, int]:
     """The next play."""
     t, last = run.t[0], len(rule.costs) - 1
@@ -361,7 +370,7 @@ def choose(rule: AutoRule, state: AutoState, run: RunState) -> tuple[int, int]:
     arm = due_arm(rule, state, run)
     if arm >= 0:
         return arm, last
-    arm, highest = search(rule, state, run, state.arms.keys, run.spent[0])
+    arm, highest = search(rule, state, run, state.arms.keys, state.arms.near, run.spent[0], state.schedule.block_end[0])
     leader = first_largest(state.arms.values)
     if arm == leader and not rule.model.steps_told:
         return arm, last
@@ -373,7 +382,7 @@ def choose(rule: AutoRule, state: AutoState, run: RunState) -> tuple[int, int]:
     return arm, robust_worth(rule.costs, state.room)
 
 
-@compiled
+@inlined
 def remember(rule: AutoRule, state: AutoState, run: RunState) -> bool:
     """Keep up the chain after the newest result; whether it was fitted anew."""
     schedule, spent, tops, arms = state.schedule, run.spent[0], run.tally[-1], len(run.counts)
@@ -404,7 +413,7 @@ def take_tails(rule: AutoRule, state: AutoState) -> None:
             state.tails.scales[r] = math.sqrt(state.fit.noise[r])
 
 
-@compiled
+@inlined
 def learn(rule: AutoRule, state: AutoState, run: RunState, arm: int, m: int, reward: float) -> None:
     """Take in a reward, fit the chain anew if it is time, and keep the keys up."""
     told, schedule = state.told, state.schedule
@@ -425,7 +434,8 @@ def learn(rule: AutoRule, state: AutoState, run: RunState, arm: int, m: int, rew
     if fitted or run.spent[0] > schedule.block_end[0]:
         renew(rule, state, run, fitted)
     change(state.arms.values, arm, believe(rule, state, arm))
-    change(state.arms.keys, arm, key_of(index(rule, state, run, arm, schedule.block_end[0])))
+    end = key_end(state.arms.near, arm, schedule.block_end[0])
+    change(state.arms.keys, arm, key_of(index(rule, state, run, arm, end)))
 
 
 @counting

@@ -36,8 +36,8 @@ from mfbandit.simulation.engines.exploration_levels import (
     weigh,
 )
 from mfbandit.simulation.engines.interface import RunState
-from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, make_play
-from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, key_of
+from mfbandit.simulation.engines.kernels import Generator, affordable, compiled, counting, inlined, make_play
+from mfbandit.simulation.engines.lazy_scan import BLOCK_GROWTH, Near, begin_period, key_end, key_of, nobody_near
 from mfbandit.simulation.engines.max_tree import change, first_largest, max_tree, put, rebuild, value_at
 from mfbandit.simulation.engines.truth import Truth
 
@@ -61,7 +61,8 @@ class ArmBeliefs(NamedTuple):
 
     values: FloatArray  # a tree
     deviations: FloatArray  # (K,)
-    keys: FloatArray  # a tree: the index at the block's end, or a little more
+    keys: FloatArray  # a tree: the index at the block's end or a near time, or a little more
+    near: Near
 
 
 class Schedule(NamedTuple):
@@ -133,7 +134,7 @@ def begin(_truth: Truth, run: RunState) -> BayesState:
         no_levels(k),
         no_fit(r),
         smoother_room(k, r),
-        ArmBeliefs(max_tree(k, 0.0), np.zeros(k), max_tree(k, np.inf)),
+        ArmBeliefs(max_tree(k, 0.0), np.zeros(k), max_tree(k, np.inf), nobody_near(k)),
         Schedule(np.zeros(1), np.zeros(1), np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1)),
     )
 
@@ -144,7 +145,7 @@ def opening(arms: int) -> int:
     return arms + min(ARMS_PLAYED_TWICE, arms)
 
 
-@compiled
+@inlined
 def believe(state: BayesState, arm: int) -> float:
     """The arm's value at the highest fidelity; its deviation is written down."""
     filter_arm(state.told, state.fit, state.room, arm)
@@ -152,7 +153,7 @@ def believe(state: BayesState, arm: int) -> float:
     return state.room.means[-1]
 
 
-@compiled
+@inlined
 def index(rule: BayesRule, state: BayesState, _run: RunState, arm: int, spent: float) -> float:
     """U_k when so much is spent."""
     nu = rule.nu * (1.0 + state.told.counts[arm, -1])
@@ -172,9 +173,16 @@ def renew(rule: BayesRule, state: BayesState, run: RunState, fitted: bool) -> No
         put(beliefs.keys, k, key_of(index(rule, state, run, k, end)))
     rebuild(beliefs.values)
     rebuild(beliefs.keys)
+    begin_period(beliefs.near, run, run.spent[0], end)
 
 
-search = join(lazy_scan.search, index=index)
+@compiled
+def set_key(rule: BayesRule, state: BayesState, run: RunState, keys: FloatArray, arm: int, end: float) -> None:
+    """Give an arm the key that holds up to this capital."""
+    change(keys, arm, key_of(index(rule, state, run, arm, end)))
+
+
+search = join(lazy_scan.search_near, index=index, set_key=set_key)
 
 
 @compiled
@@ -200,7 +208,7 @@ def ucb(told: ArmResults, noise: float, t: int) -> int:
     return chosen
 
 
-@compiled
+@inlined
 def choose(rule: BayesRule, state: BayesState, run: RunState) -> tuple[int, int]:
     """The next play."""
     told, n, t, last = state.told, len(run.counts), run.t[0], len(rule.costs) - 1
@@ -210,13 +218,14 @@ def choose(rule: BayesRule, state: BayesState, run: RunState) -> tuple[int, int]
         return second_look(told), 0
     if state.schedule.owed[0] > 0:
         return ucb(told, state.fit.noise[last], t), last
-    arm, _ = search(rule, state, run, state.beliefs.keys, run.spent[0])
+    beliefs, end = state.beliefs, state.schedule.block_end[0]
+    arm, _ = search(rule, state, run, beliefs.keys, beliefs.near, run.spent[0], end)
     if arm == first_largest(state.beliefs.values):
         return arm, last
     return arm, most_telling(told, state.fit, state.room, rule.costs, arm)
 
 
-@compiled
+@inlined
 def remember(rule: BayesRule, state: BayesState, run: RunState) -> bool:
     """Keep up the chain after the newest result; whether it was fitted anew."""
     schedule, spent, tops = state.schedule, run.spent[0], run.tally[-1]
@@ -239,7 +248,7 @@ def remember(rule: BayesRule, state: BayesState, run: RunState) -> bool:
     return True
 
 
-@compiled
+@inlined
 def learn(rule: BayesRule, state: BayesState, run: RunState, arm: int, m: int, reward: float) -> None:
     """Take in a reward, fit the chain anew if it is time, and keep the keys up."""
     told, schedule = state.told, state.schedule
@@ -252,7 +261,8 @@ def learn(rule: BayesRule, state: BayesState, run: RunState, arm: int, m: int, r
     if fitted or run.spent[0] > schedule.block_end[0]:
         renew(rule, state, run, fitted)
     change(state.beliefs.values, arm, believe(state, arm))
-    change(state.beliefs.keys, arm, key_of(index(rule, state, run, arm, schedule.block_end[0])))
+    end = key_end(state.beliefs.near, arm, schedule.block_end[0])
+    change(state.beliefs.keys, arm, key_of(index(rule, state, run, arm, end)))
 
 
 @counting
