@@ -2,7 +2,7 @@ import math
 
 import numpy as np
 import pytest
-from hypothesis import given
+from hypothesis import example, given
 from hypothesis import strategies as st
 
 from mfbandit import Bounded, Rate, SubGaussian
@@ -175,10 +175,12 @@ def test_noise_of_another_kind_is_not_tested():
     assert needed(0.5) == pytest.approx(math.log(200))
 
 
+@example(8, 1, 0.0, 0.5, 2.0)
 @given(st.integers(8, 1000), st.integers(1, 1000), sums, sums, st.floats(2, 50))
 def test_what_cannot_matter_is_left_out(before, after, first, second, least):
     for tail in (SubGaussian(0.3), Rate()):
         marks = [mark(8, first * 8), mark(before, before * first)]
         given = marks, before + after, before * first + after * second
-        found, quick = evidence(tail, *given), change(tail, *given, least=least)
+        whole, quick = change(tail, *given), change(tail, *given, least=least)
+        found = -math.inf if whole is None else whole.evidence  # sums below 1 are no evidence
         assert found < least + 1e-9 if quick is None else quick.evidence <= found + 1e-9
