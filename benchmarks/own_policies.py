@@ -137,7 +137,8 @@ def by_scan(scan: Callable[..., object], *arguments: object) -> Timed:
 
 def ucb_scan(*arguments: Any) -> object:  # noqa: ANN401 - those of the scan
     """UCB by the plain scan, without a trace."""
-    return plain_scan(*arguments, NO_TRACE)
+    scan: Callable[..., object] = plain_scan
+    return scan(*arguments, NO_TRACE)
 
 
 def main() -> None:
