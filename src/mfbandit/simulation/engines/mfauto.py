@@ -89,6 +89,14 @@ class AutoSchedule(NamedTuple):
     tested: IntArray  # arms with a result at the highest fidelity
 
 
+class NoneToTest(NamedTuple):
+    """Whether all arms without a result at the highest fidelity are known to be out; arrays of one number each."""
+
+    holds: IntArray  # 1 if it is
+    safest: IntArray  # the arm with the largest low, whose high is not below that
+    lowest: FloatArray  # that low: what a high must reach
+
+
 class AutoState(NamedTuple):
     """What the engine keeps beside the run's state."""
 
@@ -99,6 +107,7 @@ class AutoState(NamedTuple):
     arms: AutoArms
     tails: Tails
     schedule: AutoSchedule
+    none: NoneToTest
 
 
 def supports(problem: Problem, _policy: MFAuto) -> bool:
@@ -180,6 +189,7 @@ def begin(_truth: Truth, run: RunState) -> AutoState:
         ),
         Tails(*(np.zeros(r) for _ in range(4))),
         AutoSchedule(np.zeros(1), np.zeros(1), np.zeros(1), *(np.zeros(1, np.int64) for _ in range(5))),
+        NoneToTest(np.zeros(1, np.int64), np.zeros(1, np.int64), np.zeros(1)),
     )
 
 
@@ -269,6 +279,7 @@ def renew(rule: AutoRule, state: AutoState, run: RunState, fitted: bool) -> None
     rebuild(arms.keys)
     if fitted:
         state.schedule.doubt[0] = doubt_of(state)
+        state.none.holds[0] = 0
     begin_period(arms.near, run, run.spent[0], end)
 
 
@@ -285,9 +296,10 @@ search = join(lazy_scan.search_near, index=index, set_key=set_key)
 def untested_arm(rule: AutoRule, state: AutoState) -> int:
     """The arm with the largest value among those never played at the highest fidelity and not ruled out; −1 if none."""
     arms, told, last = state.arms, state.told, len(rule.costs) - 1
-    lowest, any_allowed = -np.inf, not rule.model.steps_told
+    lowest, safest, any_allowed = -np.inf, 0, not rule.model.steps_told
     for k in range(len(told.counts)):
-        lowest = max(lowest, arms.lows[k])
+        if arms.lows[k] > lowest:
+            lowest, safest = arms.lows[k], k
     for k in range(len(told.counts)):
         any_allowed = any_allowed or arms.highs[k] >= lowest
     chosen, best = -1, -np.inf
@@ -297,7 +309,20 @@ def untested_arm(rule: AutoRule, state: AutoState) -> int:
         value = value_at(arms.values, k)
         if chosen < 0 or value > best:
             chosen, best = k, value
+    if chosen < 0 and arms.highs[safest] >= lowest:
+        state.none.holds[0], state.none.safest[0], state.none.lowest[0] = 1, safest, lowest
     return chosen
+
+
+@inlined
+def look_again(state: AutoState, arm: int) -> None:
+    """Doubt that there is no arm to test, if a result of this arm may have let one in."""
+    none, low, high, kept = state.none, state.arms.lows[arm], state.arms.highs[arm], True
+    if arm == none.safest[0] or low > none.lowest[0]:
+        kept = none.lowest[0] <= low <= high
+        none.safest[0], none.lowest[0] = arm, low
+    if not kept or (state.told.counts[arm, -1] == 0 and high >= none.lowest[0]):
+        none.holds[0] = 0
 
 
 @compiled
@@ -332,7 +357,7 @@ def due_arm(rule: AutoRule, state: AutoState, run: RunState) -> int:
     if schedule.owed[0] > 0:
         return guarded_arm(rule, state)
     due = arms_to_test(rule.guard, len(run.counts), run.spent[0] / rule.costs[-1], schedule.doubt[0])
-    return untested_arm(rule, state) if schedule.tested[0] < due else -1
+    return untested_arm(rule, state) if schedule.tested[0] < due and state.none.holds[0] == 0 else -1
 
 
 @compiled
@@ -434,6 +459,7 @@ def learn(rule: AutoRule, state: AutoState, run: RunState, arm: int, m: int, rew
     if fitted or run.spent[0] > schedule.block_end[0]:
         renew(rule, state, run, fitted)
     change(state.arms.values, arm, believe(rule, state, arm))
+    look_again(state, arm)
     end = key_end(state.arms.near, arm, schedule.block_end[0])
     change(state.arms.keys, arm, key_of(index(rule, state, run, arm, end)))
 
