@@ -87,10 +87,10 @@ class Wire:
         try:
             data = one.recv(CHUNK)
             if data:
-                self._pairs[one].sendall(data)
                 if self._last_words and self._last_words in data:
                     self._last_words = b""
-                    self.cut()
+                    self.cut()  # first: whoever sees that it was heard may mend it at once
+                self._pairs[one].sendall(data)
                 return
         except OSError:
             pass
