@@ -17,6 +17,7 @@ from mfbandit.experiment.events import Asked, Expired, Failed, Renewed, Told
 from tests.support import objectives
 from tests.support.commands import call, refused
 from tests.support.services import served
+from tests.support.wire import Wire
 
 PATIENCE = 180.0  # seconds: nothing here takes long, but on a machine that is busy with other things
 FID = Fidelities(costs=[1, 10], biases=[0.1, 0], concentration=SubGaussian(0.1))
@@ -186,6 +187,22 @@ def test_eight_workers_told_to_end_at_once(lab):
         said = [job.communicate(timeout=PATIENCE)[1] for job in jobs]
         assert [job.returncode for job in jobs] == [143] * 8, said
         assert (exp.pending, exp.set_aside) == ((), ())
+
+
+def test_a_worker_told_to_end_while_the_answer_with_its_play_is_on_its_way(lab):
+    """The service has handed the play out, and the worker has not heard of it: it is given back all the same."""
+    with served(lab / "a.db") as service, connect(service.url) as there, Wire(service.port) as wire:
+        exp = there.create("e", UCB(), arms=1, fidelities=FID)
+        wire.hold_answer_to(b"/ask ")
+        job = worker(f"http://127.0.0.1:{wire.port}", lab)
+        until(lambda: wire.is_cut)
+        assert exp.status()["pending"] == 1
+        job.send_signal(signal.SIGTERM)
+        wire.mend()
+        _, complained = job.communicate(timeout=PATIENCE)
+        assert job.returncode == 143
+        assert "1 pending play given up" in complained
+        assert (exp.pending, len(events(exp, Asked)), len(events(exp, Failed))) == ((), 1, 1)
 
 
 def test_an_objective_that_forks(lab):

@@ -27,6 +27,8 @@ class Wire:
         self._whole, self._ending = threading.Event(), threading.Event()
         self._whole.set()
         self._drop = threading.Event()
+        self._held_back = b""  # which request is not to be answered
+        self._silent: socket.socket | None = None  # who would answer it
         self._thread = threading.Thread(target=self._run, name=f"wire {self.port}", daemon=True)
 
     def __enter__(self) -> Self:
@@ -43,6 +45,15 @@ class Wire:
     def cut(self) -> None:
         """Let nothing through; connections stay open on both sides, as they do when a cable is pulled."""
         self._whole.clear()
+
+    def hold_answer_to(self, words: bytes) -> None:
+        """Be cut once a request with these words is answered: it was heard, and its answer does not come through."""
+        self._held_back = words
+
+    @property
+    def is_cut(self) -> bool:
+        """Whether nothing comes through."""
+        return not self._whole.is_set()
 
     def mend(self) -> None:
         """Let everything through again, and what was sent meanwhile."""
@@ -79,9 +90,15 @@ class Wire:
             self._selector.register(one, selectors.EVENT_READ)
 
     def _pass_on(self, one: socket.socket) -> None:
+        if one is self._silent:
+            self._silent = None
+            self.cut()
+            return
         try:
             data = one.recv(CHUNK)
             if data:
+                if self._held_back and self._held_back in data:
+                    self._held_back, self._silent = b"", self._pairs[one]
                 self._pairs[one].sendall(data)
                 return
         except OSError:
