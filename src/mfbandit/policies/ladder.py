@@ -158,7 +158,7 @@ def resumed_ladder(
         repeats: whether a few plays of the first stage are made twice.
 
     >>> [tuple(one) for one in resumed_ladder([1, 4, 16], [0, 1, 2], 300, 400, deterministic=True, repeats=False)]
-    [(0, 260), (1, 28), (2, 4)]
+    [(0, 220), (1, 36), (2, 6)]
     """
     most, lowest = limit(capital), kept[0]
     n = arms if arms * costs[lowest] <= RESUMED_ALL_SHARE * most else int(RESUMED_SOME_SHARE * most / costs[lowest])
