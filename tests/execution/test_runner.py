@@ -191,6 +191,13 @@ class TestMisbehaving:
             range(len(events(exp, Asked)))
         )
 
+    def test_a_pool_that_breaks_while_it_starts_a_process_takes_nobody_along(self):
+        exp = experiment([*"abc"], 20.0)
+        with processes(2) as pool:
+            pool._call_queue._reader.close()  # as a pool does once one of its processes has died
+            ran = run(exp, objectives.noisy, pool)
+        assert (ran.failures, len(events(exp, Told)), exp.spent) == ((), len(events(exp, Asked)), 20)
+
     def test_a_play_alone_in_a_pool_is_the_one_that_broke_it(self):
         exp = experiment(["dies", "fine"], 20.0)
         with processes(1) as pool:

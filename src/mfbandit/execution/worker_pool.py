@@ -9,6 +9,7 @@ import pickle
 import time
 from collections.abc import Callable, Iterator
 from concurrent.futures import Executor, Future, ProcessPoolExecutor
+from concurrent.futures.process import BrokenProcessPool
 from contextlib import contextmanager
 from functools import partial
 from typing import Any, Literal, ParamSpec, Protocol, TypeVar, runtime_checkable
@@ -18,6 +19,8 @@ from mfbandit.errors import ExecutorBroken, InvalidArgument
 
 P = ParamSpec("P")
 T = TypeVar("T")
+
+CLOSED = "handle is closed"  # what the standard library says of a pipe that it has closed
 
 AfterGivingUp = Literal["free", "occupied", "broken"]
 """What giving up a call does: its worker is free; it is occupied until the call ends; all workers are gone."""
@@ -205,6 +208,15 @@ class ProcessWorkers(ExecutorWorkers):
     """A process pool of the standard library, as long as none of its processes dies."""
 
     _executor: ProcessPoolExecutor
+
+    def submit(self, call: Callable[..., T], *args: object) -> "Future[T]":
+        """Submit the call to the pool. If it breaks just now, it may have closed what a new process would be given."""
+        try:
+            return super().submit(call, *args)
+        except OSError as error:
+            if str(error) != CLOSED:
+                raise
+            raise BrokenProcessPool("a process died while another one was started") from error
 
     def give_up(self, _future: "Future[Any]", /) -> AfterGivingUp:
         """End all processes, since it is not known which one makes the call; other plays are made again."""
